@@ -21,8 +21,8 @@ pub fn of_model(table: &Value) -> Option<String> {
 
 /// Every origin that a run of the study may call, its workload's included.
 pub fn of_study(study: &Study) -> Vec<String> {
-    let endpoint = study.workload.get("endpoint").and_then(Value::as_str);
-    let of_workload = endpoint.and_then(origin);
+    let of_workload = capo_workloads::endpoints(&study.workload);
+    let of_workload = of_workload.into_iter().filter_map(origin);
     let mut servers: Vec<String> = study.asked_models().filter_map(of_model).collect();
     servers.extend(of_workload);
     servers.sort();
@@ -69,15 +69,15 @@ mod tests {
     fn the_workload_is_called_too() {
         let mut study = crate::studies::help_desk().unwrap();
         assert!(of_study(&study).is_empty());
-        study
-            .workload
-            .insert("endpoint".into(), "https://agent.example/run".into());
+        let scorer = json!({ "type": "http", "name": "tone", "endpoint": "https://scorer.example/run" });
+        study.workload.insert("kind".into(), "table".into());
+        study.workload.insert("metric".into(), json!([scorer]));
         study
             .models
             .insert(Role::Judge, json!({ "provider": "openai", "model": "m" }));
         assert_eq!(
             of_study(&study),
-            ["https://agent.example", "https://api.openai.com"]
+            ["https://api.openai.com", "https://scorer.example"]
         );
     }
 }

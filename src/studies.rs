@@ -90,10 +90,12 @@ pub fn has_own_agent(study: &Study) -> bool {
     capo_workloads::of(&study.workload).is_some_and(|kind| kind.own_agent)
 }
 
-/// Whether everybody who answers is simulated: every model, and no agent of somebody's own.
+/// Whether everybody who answers is simulated: every model, and no agent or scorer of somebody's own.
 pub fn is_simulated(study: &Study) -> bool {
     let simulated = |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
-    !has_own_agent(study) && study.asked_models().next().is_some() && study.asked_models().all(simulated)
+    !capo_workloads::asks_outside(&study.workload)
+        && study.asked_models().next().is_some()
+        && study.asked_models().all(simulated)
 }
 
 /// Whether a run of the study stands still without a network: one of its servers is elsewhere.

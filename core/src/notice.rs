@@ -89,7 +89,11 @@ impl fmt::Display for Wait {
                 FailureKind::Malformed => write!(f, "{provider} gave no usable answer ({why})")?,
                 _ => write!(f, "{provider} failed ({why})")?,
             }
-            write!(f, ": trying again in {seconds} s")?;
+            if self.next_try.is_some() {
+                write!(f, ": trying again in {seconds} s")?;
+            } else {
+                write!(f, ": {}", self.words())?;
+            }
         }
         match self.next_try {
             Some((next, most)) => write!(f, ", {next} of {most}"),

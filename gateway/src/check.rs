@@ -8,9 +8,9 @@ use http::header::{self, HeaderMap, InvalidHeaderValue};
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::amount::{NanoUsd, Rates};
+use crate::amount::NanoUsd;
 use crate::body::{Body, DEFAULT_MAX_OUTPUT};
-use crate::counter::Counter;
+use crate::counter::{Bound, Counter, Metering};
 use crate::dialect::Operation;
 use crate::headers::{credential, request_headers};
 use crate::key::SharedKey;
@@ -61,28 +61,6 @@ pub struct Gateway {
     pub prices: Arc<PriceTable>,
     /// The most bytes of a request's body.
     pub max_body: usize,
-}
-
-/// The most that a request can consume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
-    /// Tokens read: no more than the body has bytes, and what the provider adds.
-    pub input: u64,
-    /// Tokens written, by all answers together; `None` if neither the request nor a limit bounds them.
-    pub output: Option<u64>,
-    /// Its cost; `None` if price or output is unknown, which no limit in dollars admits.
-    pub cost: Option<NanoUsd>,
-}
-
-/// What a request's tokens are counted with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Metering {
-    pub(crate) operation: Operation,
-    pub(crate) bound: Bound,
-    /// `None` where the price is unknown.
-    pub(crate) rates: Option<Rates>,
-    /// Whether the provider's own word on the cost is taken.
-    pub(crate) reports_cost: bool,
 }
 
 /// What is sent to the provider. The key is missing until [`authenticate`](Self::authenticate).
@@ -210,20 +188,6 @@ impl Gateway {
         };
         Ok((bytes, model, metering))
     }
-}
-
-impl Metering {
-    /// That of a list of models, which costs nothing.
-    const FREE: Self = Self {
-        operation: Operation::Models,
-        bound: Bound {
-            input: 0,
-            output: Some(0),
-            cost: Some(NanoUsd::ZERO),
-        },
-        rates: None,
-        reports_cost: false,
-    };
 }
 
 impl UpstreamRequest {

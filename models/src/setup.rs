@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use capo_core::arena::{Clock, RunOptions};
 use capo_core::control::Control;
+use capo_core::journal::EarlierRuns;
 use capo_core::llm::Role;
 use capo_core::notice::Observer;
 use capo_core::problem::Problem;
@@ -75,6 +76,7 @@ impl Setup {
             clock,
             control,
             observer: Some(observer),
+            earlier: EarlierRuns::default(),
         }
     }
 }

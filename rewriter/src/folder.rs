@@ -24,11 +24,6 @@ pub const SFT: &str = "sft";
 pub const GRPO: &str = "grpo";
 /// What the journal of such a search is called in its folder.
 pub const JOURNAL: &str = "journal.jsonl";
-/// The rewrites that it has not learned from yet, with their tokens.
-pub const SAMPLES: &str = "samples.jsonl";
-
-/// Where the model lies, in the folder of a team server's training, that the training started from.
-const BEGINNING: &str = "input/model";
 
 /// A policy on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,14 +110,10 @@ impl PolicyFolder {
                 format!("`{}` does not name its model", peft::BASE_MODEL),
             )
         })?;
-        // Of a training that was brought from another machine, with the model.
-        let beside = folder.ancestors().nth(3).map(|training| training.join(BEGINNING));
-        let beside = beside.filter(|model| Path::new(base).ends_with(BEGINNING) && model.is_dir());
-        let model = match (repository(base), beside) {
+        let model = match repository(base) {
             _ if Path::new(base).is_dir() => PathBuf::from(base),
-            (_, Some(model)) => model,
-            (Some(source), None) => source.fetch()?,
-            (None, None) => return Err(FileError::NoModel(base.to_owned()).into()),
+            Some(source) => source.fetch()?,
+            None => return Err(FileError::NoModel(base.to_owned()).into()),
         };
         Ok(Self {
             model,
@@ -178,20 +169,6 @@ mod tests {
         ] {
             assert_eq!(hub(path), None, "{path}");
         }
-    }
-
-    #[test]
-    fn an_adapter_that_was_brought_with_its_model_finds_it() {
-        let training = tempfile::tempdir().expect("a folder");
-        let policy = training.path().join("checkpoints/step-00000002/policy");
-        std::fs::create_dir_all(&policy).expect("a folder");
-        let named = serde_json::json!({ peft::BASE_MODEL: "/elsewhere/trainings/1/input/model" });
-        std::fs::write(policy.join(peft::CONFIG), named.to_string()).expect("a file");
-        PolicyFolder::in_folder(policy.clone()).expect_err("the model is not here");
-        let model = training.path().join(BEGINNING);
-        std::fs::create_dir_all(&model).expect("a folder");
-        let found = PolicyFolder::in_folder(policy.clone()).expect("both are here");
-        assert_eq!((found.model, found.adapter), (model, Some(policy)));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! one thread.
 
 use std::cell::RefCell;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +15,7 @@ use capo_core::arena::{self, Clock, Learner, RunOptions};
 use capo_core::certify::Tested;
 use capo_core::control::Control;
 use capo_core::evaluate::{Evaluation, Evaluator};
-use capo_core::journal::{FileJournal, Fsync, Journal, JournalError, StoreError};
+use capo_core::journal::{EarlierRuns, FileJournal, Fsync, Journal, JournalError, StoreError};
 use capo_core::llm::{Llm, Role};
 use capo_core::problem::Problem;
 use capo_core::study::{Format, Setting, Study, StudyError};
@@ -156,18 +157,10 @@ impl StudyFile {
     /// # Errors
     /// When either cannot be read, or the study is wrong.
     pub fn read(path: &Path) -> Result<Self, SessionError> {
-        Self::read_reaching(path, Reach::Folder)
+        Self::read_with(path, Reach::Folder, &[])
     }
 
-    /// Like [`StudyFile::read`] for a study that may name files anywhere.
-    ///
-    /// # Errors
-    /// As [`StudyFile::read`].
-    pub fn read_reaching(path: &Path, reach: Reach) -> Result<Self, SessionError> {
-        Self::read_with(path, reach, &[])
-    }
-
-    /// Like [`StudyFile::read_reaching`], with some keys set otherwise than in the file.
+    /// Like [`StudyFile::read`] for a study that may reach for other files, with some keys set otherwise than in its own.
     ///
     /// # Errors
     /// As [`StudyFile::read`].
@@ -299,6 +292,7 @@ pub struct Session {
     setup: Setup,
     models: Rc<dyn arena::Models>,
     wires: Wires,
+    earlier: EarlierRuns,
 }
 
 /// What goes between a run and its models beside calls: who ends their waits and their work, and who hears of their
@@ -377,7 +371,12 @@ impl Session {
     pub fn new(file: &StudyFile, keys: &dyn Keys, prices: PriceTable) -> Result<Self, SessionError> {
         let (setup, wires) = (file.setup()?, Wires::default());
         let models = Rc::new(file.built(&file.study.models, keys, prices, &wires)?);
-        Ok(Self { setup, models, wires })
+        Ok(Self {
+            setup,
+            models,
+            wires,
+            earlier: EarlierRuns::default(),
+        })
     }
 
     /// Like [`Session::new`], with a rewriter in place of the study's, which may learn from the rounds of the search. What
@@ -399,7 +398,12 @@ impl Session {
         let mut models = file.built(&tables, keys, prices, &wires)?;
         models.set(Role::Rewriter, rewriter);
         let models = Rc::new(Learning { models, learner });
-        Ok(Self { setup, models, wires })
+        Ok(Self {
+            setup,
+            models,
+            wires,
+            earlier: EarlierRuns::default(),
+        })
     }
 
     /// What goes between the run and its models.
@@ -412,6 +416,11 @@ impl Session {
         *self.wires.listener.borrow_mut() = Some(listener);
     }
 
+    /// Lets the run take over what earlier ones paid for.
+    pub fn reuse(&mut self, earlier: EarlierRuns) {
+        self.earlier = earlier;
+    }
+
     /// The study joined with its workloads.
     pub fn problem(&self) -> &Problem {
         &self.setup.problem
@@ -421,7 +430,7 @@ impl Session {
     ///
     /// # Errors
     /// When the run cannot begin or its journal fails, see [`capo_core::optimize`].
-    pub async fn optimize(self, journal: Journal) -> Result<Outcome, SessionError> {
+    pub async fn optimize(mut self, journal: Journal) -> Result<Outcome, SessionError> {
         let options = self.options();
         Ok(capo_core::optimize(self.setup.problem, journal, self.models, options).await?)
     }
@@ -431,7 +440,7 @@ impl Session {
     /// # Errors
     /// When the run cannot begin or its journal fails, see [`capo_core::evaluate::evaluate`].
     pub async fn evaluate(
-        self,
+        mut self,
         journal: Journal,
         prompt: &str,
         split: Split,
@@ -447,7 +456,7 @@ impl Session {
     ///
     /// # Errors
     /// When the study keeps none, the test cannot begin or its journal fails, see [`capo_core::certify::certify`].
-    pub async fn certify(self, journal: Journal, prompt: &str) -> Result<Tested, SessionError> {
+    pub async fn certify(mut self, journal: Journal, prompt: &str) -> Result<Tested, SessionError> {
         let options = self.options();
         Ok(capo_core::certify::certify(self.setup.problem, journal, self.models, options, prompt).await?)
     }
@@ -456,7 +465,7 @@ impl Session {
     ///
     /// # Errors
     /// When the journal is not its own, see [`Evaluator::open`].
-    pub fn evaluator(self, journal: Journal) -> Result<Evaluator, SessionError> {
+    pub fn evaluator(mut self, journal: Journal) -> Result<Evaluator, SessionError> {
         let options = self.options();
         Ok(Evaluator::open(
             self.setup.problem,
@@ -466,10 +475,13 @@ impl Session {
         )?)
     }
 
-    fn options(&self) -> RunOptions {
+    fn options(&mut self) -> RunOptions {
         let clock = Rc::new(Elapsed(Instant::now()));
-        self.setup
-            .options(now(), clock, self.wires.control(), self.wires.observer())
+        let (control, observer) = (self.wires.control(), self.wires.observer());
+        RunOptions {
+            earlier: mem::take(&mut self.earlier),
+            ..self.setup.options(now(), clock, control, observer)
+        }
     }
 }
 

@@ -235,7 +235,7 @@ fn the_tau2_domains_lack_nothing_but_their_data() {
         let place = tempfile::tempdir().unwrap();
         let copy = place.path().join(name);
         std::fs::copy(folder().join(name), &copy).unwrap();
-        let mut file = StudyFile::read_reaching(&copy, Reach::Anywhere).unwrap();
+        let mut file = StudyFile::read_with(&copy, Reach::Anywhere, &[]).unwrap();
         expect_readable_models(&file);
         let message = file.setup().err().expect("there are no data").to_string();
         assert!(message.contains("no file `tau2-bench/data/tau2/"), "{message}");
@@ -260,7 +260,7 @@ fn the_tau2_domains_run_on_simulated_models() {
     };
     for name in ["airline", "retail", "telecom"] {
         let path = folder().join(format!("{name}-simulated.toml"));
-        let mut file = StudyFile::read_reaching(&path, Reach::Anywhere).unwrap();
+        let mut file = StudyFile::read_with(&path, Reach::Anywhere, &[]).unwrap();
         file.study.workload["data"] = json!(data);
         let outcome = optimized(&file);
         let state = outcome.journal.state();

@@ -6,6 +6,7 @@ use capo_core::journal::{EffectName, FailureEvent, SteerEvent};
 use capo_core::llm::{FailureKind, Role};
 use capo_core::study::{Format, Study};
 use capo_models::{Wait, serving};
+use capo_workloads::is_scorers_failure;
 use futures::channel::{mpsc, oneshot};
 use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
@@ -405,14 +406,14 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// None where a failure is no refusal, or of an agent of somebody's own, which has no key here.
+    /// None where a failure is no refusal, or of an agent or a scorer of somebody's own, which has no key here.
     fn of(failure: &FailureEvent, study: &Study) -> Option<Self> {
         if failure.kind != FailureKind::Authentication {
             return None;
         }
-        let own_agent = has_own_agent(study);
+        let is_own = has_own_agent(study) || is_scorers_failure(&failure.message);
         let roles: &[Role] = match failure.of {
-            EffectName::Rollout { .. } if own_agent => return None,
+            EffectName::Rollout { .. } if is_own => return None,
             EffectName::Rollout { .. } => &[Role::Agent, Role::User, Role::Judge],
             EffectName::Critique { .. } => &[Role::Critic],
             EffectName::Rewrite { .. } => &[Role::Rewriter],
@@ -504,6 +505,14 @@ mod tests {
         let refusal = Refusal::of(&failure(rollout(), message), &study).unwrap();
         assert!(!refusal.is_of_key && refusal.was_sent);
         assert_eq!(refusal.asked[0].variable, "OPENAI_API_KEY");
+    }
+
+    #[test]
+    fn a_scorer_s_key_is_no_model_s() {
+        let study = study(json!({ "provider": "openai", "model": "m" }));
+        let message =
+            "metric `tone`: the scorer https://scorer.example/run: HTTP 401 Unauthorized; it says: no";
+        assert_eq!(Refusal::of(&failure(rollout(), message), &study), None);
     }
 
     #[test]

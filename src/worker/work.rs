@@ -51,7 +51,7 @@ pub(super) fn begin(work: Work) {
     let control = Control::new();
     CONTROL.set(Some(control.clone()));
     spawn_local(async move {
-        let ended = carry_out(work, control).await;
+        let ended = Box::pin(carry_out(work, control)).await;
         CONTROL.set(None);
         report(&match ended {
             Ok(()) => Report::Ended,

@@ -273,14 +273,6 @@ fn a_rewriter_learns_on_a_server_that_is_killed() {
         assert_eq!(line["loss"], json!(loss(line["step"].as_u64().unwrap())));
     }
 
-    // Another server, which has no folder of the training, goes on from what is kept of it.
-    let files = team.file("data/files");
-    team.elsewhere(|folder| {
-        let mut serve = plainly(folder);
-        serve.arg("--files").arg(files);
-        serve
-    });
-    assert!(!team.file(&format!("elsewhere/trainings/{sft}")).exists());
     let checkpoints = team
         .ask("GET", &format!("{TRAININGS}/{sft}/checkpoints"), &Value::Null)
         .body;
@@ -339,7 +331,7 @@ fn a_rewriter_learns_on_a_server_that_is_killed() {
 
     let deleted = team.ask("DELETE", &format!("{TRAININGS}/{sft}"), &Value::Null);
     assert_eq!(deleted.status, 204);
-    assert!(!team.file(&format!("elsewhere/trainings/{sft}")).exists());
+    assert!(!team.file(&format!("data/trainings/{sft}")).exists());
 }
 
 #[test]
@@ -368,6 +360,30 @@ fn a_checkpoint_in_a_bucket_is_another_servers_too() {
     assert_eq!(team.ask("GET", &path, &Value::Null).body, listed);
     assert!(weights(&team) == here, "the same from either");
     assert!(!team.file("data/files").exists());
+
+    // It answers, rewrites prompts, and is what another training starts from, though its training is not there.
+    let question = json!({
+        "model": format!("training:{sft}"), "max_tokens": 8,
+        "messages": [{ "role": "user", "content": "Rewrite: Help the customer." }],
+    });
+    let answer = team.ask("POST", "/api/models/v1/chat/completions", &question);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let study = STUDY.replace("METHOD", "capo")
+        + &format!(
+            "\n[models.rewriter]\nprovider = \"local\"\nmodel = \"training:{sft}\"\nmax_tokens = 60\n"
+        );
+    std::fs::write(team.file("rewritten.toml"), study).unwrap();
+    assert!(matches!(
+        team.capo("optimize rewritten.toml --remote --project help-desk"),
+        Some(0 | 2)
+    ));
+    let next = team.start("sft", |new| {
+        new["name"] = json!("next");
+        new["settings"] = json!(SETTINGS.replace("epochs = 200", "epochs = 2"));
+        new["start"] = json!({ "from": "training", "training": sft });
+    });
+    team.done(&next);
+    assert!(!team.file(&format!("elsewhere/trainings/{sft}")).exists());
 }
 
 #[test]

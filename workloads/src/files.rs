@@ -4,6 +4,7 @@
 //! reads a disk, and in the browser, where a page holds the files a person chose.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::path::Path;
 
 use capo_core::ids::hex;
@@ -96,6 +97,8 @@ pub(crate) struct Sources<'a> {
     files: &'a dyn Files,
     hash: Sha256,
     any: bool,
+    /// Of what was read since a moment that the reader chose.
+    part: Option<Sha256>,
 }
 
 impl<'a> Sources<'a> {
@@ -104,17 +107,37 @@ impl<'a> Sources<'a> {
             files,
             hash: Sha256::new(),
             any: false,
+            part: None,
         }
+    }
+
+    /// From now on, what is read has a hash of its own, too.
+    pub(crate) fn begin_part(&mut self) {
+        self.part = Some(Sha256::new());
+    }
+
+    /// Lower-case hex SHA-256 of everything read since then; empty before.
+    pub(crate) fn part(&self) -> String {
+        let part = self.part.clone();
+        part.map_or_else(String::new, |hash| hex(&hash.finalize()))
     }
 
     /// The bytes of a file; they become part of the fingerprint.
     pub(crate) fn read(&mut self, path: &str) -> Result<Vec<u8>, FileError> {
         let content = self.files.read(path)?;
         // The length keeps two files from being mistaken for one with the same bytes in a row.
-        self.hash.update((content.len() as u64).to_le_bytes());
-        self.hash.update(&content);
+        for hash in iter::once(&mut self.hash).chain(&mut self.part) {
+            hash.update((content.len() as u64).to_le_bytes());
+            hash.update(&content);
+        }
         self.any = true;
         Ok(content)
+    }
+
+    /// Those of the variables that lie beside the study, by name.
+    pub(crate) fn variables<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> BTreeMap<String, String> {
+        let beside = |name: &str| Some((name.to_owned(), self.files.variable(name)?));
+        names.into_iter().filter_map(beside).collect()
     }
 
     #[cfg(not(target_arch = "wasm32"))]

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::embeddings::Wanted;
 use crate::files::Files;
+use crate::outside::Written;
 use crate::settings::{BuildError, Settings, Workloads};
 
 /// A kind of workload. Those of [`crate::KINDS`] are all there are.
@@ -47,8 +48,8 @@ pub struct Kind {
     pub view: fn(&Value) -> TraceView,
     /// The names of its settings.
     pub(crate) settings: fn() -> Vec<&'static str>,
-    /// Refuses settings with a key in them.
-    pub(crate) check_written: fn(&Table) -> Result<(), BuildError>,
+    /// The tables among its settings that name a program or an address of the study's author, which rollouts ask.
+    pub(crate) outside: fn(&Table) -> Vec<Written<'_>>,
 }
 
 impl Kind {
@@ -76,7 +77,7 @@ impl Kind {
             fresh: |_, _, _| None,
             view: |_| TraceView::default(),
             settings,
-            check_written: |_| Ok(()),
+            outside: |_| Vec::new(),
         }
     }
 

@@ -12,6 +12,7 @@ pub mod files;
 mod k_means;
 mod kind;
 pub mod metrics;
+mod outside;
 mod settings;
 #[cfg(test)]
 mod shared;
@@ -19,7 +20,10 @@ mod template;
 mod vectors;
 
 pub use kind::{Change, Changes, Declared, Fact, Kind, Side, TraceView};
-pub use registry::{build, check_written, declared, of, schemas, texts_to_embed};
+pub use outside::is_scorers_failure;
+pub use registry::{
+    asks_outside, build, check_written, declared, endpoints, missing, of, schemas, texts_to_embed,
+};
 pub use settings::BuildError;
 
 // One folder and one name here for each kind, in the order they are listed to people.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::embeddings::Wanted;
 use crate::files::Files;
 use crate::kind::{Declared, Kind, Making};
+use crate::outside::Written;
 use crate::settings::{BuildError, Settings, no_such_setting};
 use crate::{KINDS, MAKINGS, SCHEMAS};
 
@@ -105,7 +106,42 @@ pub fn check_written(kind_and_settings: &Table) -> Result<(), BuildError> {
     if let Some(key) = keys.find(|key| !known.contains(&key.as_str())) {
         return Err(no_such_setting("workload", key, &known));
     }
-    (kind.check_written)(kind_and_settings)
+    (kind.outside)(kind_and_settings)
+        .iter()
+        .try_for_each(Written::check)
+}
+
+/// What names a program or an address of the study's author.
+fn outside(kind_and_settings: &Table) -> Vec<Written<'_>> {
+    of(kind_and_settings).map_or_else(Vec::new, |kind| (kind.outside)(kind_and_settings))
+}
+
+/// Whether rollouts run a program or ask an address of the study's author, beside the models.
+///
+/// ```
+/// let metric = serde_json::json!([{ "type": "command", "name": "tone", "command": ["sh", "tone.sh"] }]);
+/// let workload = serde_json::json!({ "kind": "table", "metric": metric });
+/// assert!(capo_workloads::asks_outside(workload.as_object().unwrap()));
+/// ```
+pub fn asks_outside(kind_and_settings: &Table) -> bool {
+    !outside(kind_and_settings).is_empty()
+}
+
+/// The addresses among what [`asks_outside`] finds, as they are written.
+pub fn endpoints(kind_and_settings: &Table) -> Vec<&str> {
+    let written = outside(kind_and_settings).into_iter();
+    written
+        .filter_map(|written| written.settings.get("endpoint")?.as_str())
+        .collect()
+}
+
+/// What these lack for a run: the variables that they name and that are neither set nor beside the study, in words.
+/// Nothing is asked and nothing is started.
+pub fn missing(kind_and_settings: &Table, files: &dyn Files) -> Vec<String> {
+    outside(kind_and_settings)
+        .iter()
+        .flat_map(|written| written.missing(files))
+        .collect()
 }
 
 /// The texts that a `[workload]` table wants vectors of, and where they are kept.

@@ -105,6 +105,42 @@ impl BuildError {
     }
 }
 
+/// What is wrong with one table of settings, wherever it stands, and in which of its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DefinitionError {
+    /// A value that makes no sense.
+    Value {
+        /// The key within the table.
+        key: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// A file that cannot be read.
+    File {
+        /// The key that names the file.
+        key: &'static str,
+        /// The error that this one passes on.
+        error: FileError,
+    },
+}
+
+impl DefinitionError {
+    pub(crate) fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Value {
+            key: key.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// The error of the table that stands there.
+    pub(crate) fn at(self, table: &str) -> BuildError {
+        match self {
+            Self::Value { key, problem } => BuildError::setting(format!("{table}.{key}"), problem),
+            Self::File { key, error } => BuildError::file(format!("{table}.{key}"), error),
+        }
+    }
+}
+
 /// One table of settings, handed out key by key.
 pub(crate) struct Settings {
     key: String,
@@ -145,6 +181,11 @@ impl Settings {
             };
             BuildError::setting(key, suggest(&error.inner().to_string()))
         })
+    }
+
+    /// One key's raw value, which is still to be taken.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.rest.get(name)
     }
 
     /// Takes one key's raw value.

@@ -273,6 +273,20 @@ mod wasm {
     }
 
     #[wasm_bindgen_test]
+    fn a_scorer_that_is_a_command_is_refused() {
+        let settings = json!({
+            "kind": "table", "data": "d.jsonl", "evaluate": 1, "user": "{{ q }}",
+            "metric": [{ "type": "command", "name": "tone", "command": ["sh"] }],
+        });
+        let files = MemoryFiles::new().with("d.jsonl", "{\"q\": 1}\n{\"q\": 2}\n");
+        let error = build(&settings, &files).err().expect("no commands here");
+        assert!(
+            error.starts_with("workload.metric[0].command: a browser cannot run commands"),
+            "{error}"
+        );
+    }
+
+    #[wasm_bindgen_test]
     async fn an_endpoint_that_is_not_there_is_a_failure_not_a_score() {
         let workload = external(json!({ "endpoint": "http://127.0.0.1:1/roll" }));
         let workload = workload.expect("a workload");

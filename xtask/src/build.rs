@@ -1,6 +1,6 @@
 //! `cargo xtask build`: the release binary, with the page inside.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -11,14 +11,29 @@ use crate::workspace::{MEASURE, SERVER, Workspace};
 
 /// Builds `capo` and prints where it is and how big.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    tell(&with_page(workspace)?)
+}
+
+/// Builds the release `capo` with the page inside and returns its path.
+///
+/// # Errors
+/// A tool is missing and cannot be installed, or the page or `capo` does not compile.
+pub(crate) fn with_page(workspace: &Workspace) -> Result<PathBuf> {
     let toolbox = page::toolbox(workspace)?;
     let page = page::build(workspace, &toolbox, Build::Release)?;
     command::run(capo_build(workspace, &[]).env("CAPO_EMBED", page))?;
-    let binary = built(workspace, "release", &["capo"])?;
-    let size = std::fs::metadata(&binary)
-        .with_context(|| format!("cannot read {}", binary.display()))?
+    built(workspace, "release", &["capo"])
+}
+
+/// Prints where a file is and how big.
+///
+/// # Errors
+/// It is not there.
+pub(crate) fn tell(file: &Path) -> Result<()> {
+    let size = std::fs::metadata(file)
+        .with_context(|| format!("cannot read {}", file.display()))?
         .len();
-    println!("{} ({:.1} MB)", binary.display(), size as f64 / 1e6);
+    println!("{} ({:.1} MB)", file.display(), size as f64 / 1e6);
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 mod bench;
 mod build;
 mod command;
+mod dist;
 mod docs;
 mod edge;
 mod fuzz;
@@ -41,6 +42,8 @@ enum Task {
     Setup,
     /// Build the release `capo` binary, with the page inside
     Build,
+    /// Pack the release archive for this machine's target, with SHA256SUMS and install.sh beside it
+    Dist(dist::Arguments),
     /// Build the page and the team server, and serve them on this machine
     Serve(serve::Arguments),
     /// Build the page and the key gate for Cloudflare's runtime, and run them on this machine
@@ -76,6 +79,7 @@ fn run(task: &Task) -> Result<()> {
     match task {
         Task::Setup => test::set_up(&workspace),
         Task::Build => build::run(&workspace),
+        Task::Dist(arguments) => dist::run(&workspace, arguments),
         Task::Serve(arguments) => serve::run(&workspace, arguments),
         Task::Edge(arguments) => edge::run(&workspace, arguments),
         Task::Test(arguments) => test::run(&workspace, arguments),

@@ -81,6 +81,10 @@ pub struct WorkloadRecord {
     /// measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserve: Vec<String>,
+    /// Of each example of `optimize`, then of `evaluate`: 16 hex digits for all that a rollout on it depends on beside
+    /// prompt and repeat. Empty where the workload cannot say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<String>,
 }
 
 impl WorkloadRecord {
@@ -90,6 +94,11 @@ impl WorkloadRecord {
             Split::Optimize => &self.optimize,
             Split::Evaluate => &self.evaluate,
         }
+    }
+
+    /// All ids with what their rollouts depend on, where it is noted.
+    pub fn inputs(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.optimize.iter().chain(&self.evaluate).zip(&self.inputs)
     }
 }
 
@@ -149,6 +158,9 @@ pub struct RolloutEvent {
     /// say so. What its tries consumed stands in their `failure` lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// Where it comes from, if an earlier run made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused_from: Option<Box<ReusedFrom>>,
 }
 
 /// A prompt cannot be run and leaves the search.
@@ -194,6 +206,12 @@ pub struct CritiqueEvent {
     pub feedback: String,
     /// What it consumed.
     pub usage: Usage,
+    /// Hash of the critic and the whole request, where a later run may take the answer over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Where it comes from, if an earlier run asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused_from: Option<Box<ReusedFrom>>,
 }
 
 /// A prompt was rewritten, or the attempt gave no child.
@@ -216,6 +234,23 @@ pub struct RewriteEvent {
     pub reason: Option<String>,
     /// What it consumed, an unusable first answer not included (that is a `failure` line).
     pub usage: Usage,
+    /// Hash of the rewriter and the whole first request, where a later run may take the outcome over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Where it comes from, if an earlier run asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused_from: Option<Box<ReusedFrom>>,
+}
+
+/// The run that an effect was taken over from. Nothing of it was paid for here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReusedFrom {
+    /// Id of the study of the run that paid for it.
+    pub run: String,
+    /// What it had consumed there.
+    pub usage: Usage,
+    /// Hash of what was taken over.
+    pub digest: String,
 }
 
 impl RolloutEvent {

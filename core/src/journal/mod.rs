@@ -13,6 +13,7 @@ mod identity;
 mod memory;
 mod numbers;
 mod reader;
+mod reuse;
 pub mod run_state;
 mod store;
 mod writer;
@@ -25,6 +26,7 @@ pub use file::{FileJournal, Fsync};
 pub use memory::MemoryJournal;
 pub(crate) use numbers::not_finite;
 pub use reader::{JournalError, parse_line};
+pub use reuse::EarlierRuns;
 pub use store::{JournalStore, LineId, StoreError};
 pub use writer::{Journal, Observer};
 

@@ -7,7 +7,7 @@ use crate::journal::run_state::RunState;
 use crate::random::Streams;
 use crate::reading::examples::Examples;
 use crate::reading::metrics::{self, StudiedMetric};
-use crate::reading::statistics::{PairedDifference, RESAMPLES, paired_difference};
+use crate::reading::statistics::{Interval, PairedDifference, RESAMPLES, clustered_mean, paired_difference};
 use crate::reading::{lineage, measured};
 use crate::study::ids::CandidateId;
 use crate::study::metric::Direction;
@@ -103,6 +103,18 @@ pub fn differences(first: PromptOf<'_>, second: PromptOf<'_>, split: Split) -> D
         }
     }
     found
+}
+
+/// Where a prompt's mean of a metric over a split would lie with other examples, by the bootstrap of [`differences`].
+///
+/// `None` unless it was measured on all of the split, and where all examples measure the same, which says nothing of others.
+pub fn interval(of: PromptOf<'_>, metric: &StudiedMetric, split: Split) -> Option<Interval> {
+    let examples = Examples::whole(of.state, split);
+    let values = measured::by_example(of.state, &of.candidate, metric, &examples)?;
+    let each: Vec<Vec<f64>> = values.into_iter().map(|(_, value)| vec![value]).collect();
+    let mut stream = Streams::new(0).stream("compare", 0, 0);
+    let interval = clustered_mean(&each, CONFIDENCE, RESAMPLES, &mut stream)?.interval;
+    interval.filter(|interval| interval.low < interval.high)
 }
 
 /// [`differences`] of the prompt that a run returned to the one it started from; none where they are the same, or

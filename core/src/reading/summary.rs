@@ -5,7 +5,7 @@ use std::rc::Rc;
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::journal::run_state::{FailedRollout, RunState};
+use crate::journal::run_state::{FailedRollout, Reused, RunState};
 use crate::journal::{DiscardEvent, FinishedEvent, LeaveOutEvent, Status};
 use crate::reading::feasibility::{Feasibility, all_sat};
 use crate::reading::in_force;
@@ -33,6 +33,9 @@ pub struct Summary {
     pub rounds: usize,
     /// What the whole run consumed, all sessions of it together.
     pub usage: Spend,
+    /// What was taken over from earlier runs and is no part of `usage`; left out where nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reused: Option<Saved>,
     /// The returned prompt on held-out examples; null when there are none, or when the run ended
     /// before they were measured.
     pub evaluation: Option<HeldOut>,
@@ -169,6 +172,29 @@ impl Spend {
     }
 }
 
+/// What was taken over from earlier runs, and what it had cost there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Saved {
+    /// Critiques.
+    pub critiques: u64,
+    /// Rewrites.
+    pub rewrites: u64,
+    /// Rollouts, and what all of it had consumed.
+    #[serde(flatten)]
+    pub cost: Spend,
+}
+
+impl Saved {
+    /// What was taken over, if anything was.
+    pub fn of(reused: &Reused) -> Option<Self> {
+        (reused.effects() > 0).then(|| Self {
+            critiques: reused.critiques,
+            rewrites: reused.rewrites,
+            cost: Spend::new(reused.rollouts, reused.usage.clone()),
+        })
+    }
+}
+
 /// Held-out estimates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeldOut {
@@ -207,6 +233,7 @@ impl Summary {
             certificates: finished.certificates.clone(),
             rounds: state.rounds().len(),
             usage: Spend::new(state.ledger().rollouts(), state.ledger().usage()),
+            reused: Saved::of(state.ledger().reused()),
             evaluation: held_out.map(|held_out| HeldOut {
                 seed: HeldOut::new(&finished.seed_evaluation, &thresholds).map(Box::new),
                 ..held_out

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use crate::journal::run_state::{RunState, SetKey};
+use crate::journal::run_state::{Reused, RunState, SetKey};
 use crate::journal::{Journal, Origin, RolloutEvent, StoreError};
 use crate::reading::examples::Examples;
 use crate::reading::metrics;
@@ -38,6 +38,8 @@ pub struct Evaluation {
     pub usage: Usage,
     /// Rollouts made, by earlier sessions over the same journal too.
     pub rollouts: u64,
+    /// What was taken over from earlier runs.
+    pub reused: Reused,
     /// What could not be measured, and counts as the worst value or is left out, if there is anything.
     pub failures: Option<Failures>,
     /// What stopped it before the split was measured.
@@ -109,6 +111,7 @@ pub async fn evaluate(
         limits,
         usage: ledger.usage(),
         rollouts: ledger.rollouts(),
+        reused: ledger.reused().clone(),
         failures: Failures::of(journal.state()),
         halt,
     })
@@ -290,7 +293,7 @@ impl Evaluator {
         })
     }
 
-    /// Whether all of a batch is in the journal, so that [`Evaluator::measure`] pays for nothing.
+    /// Whether [`Evaluator::measure`] pays for nothing: all of a batch is in the journal, or was measured by earlier runs.
     pub fn is_measured(&self, prompt: &str, batch: &Batch) -> bool {
         self.arena.missing(&[CandidateId::of(prompt)], batch) == 0
     }

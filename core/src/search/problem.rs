@@ -4,15 +4,16 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::journal::WorkloadRecord;
+use crate::journal::{StudyEvent, WorkloadRecord};
+use crate::llm::Role;
 use crate::reading::certify;
 use crate::reading::metrics::{Part, StudiedMetric};
 use crate::study::metric::{Direction, PROMPT_LENGTH};
 use crate::study::score::Limits;
 use crate::study::workload::{Split, Workload};
-use crate::study::{Study, StudyError, nearest};
+use crate::study::{Study, StudyError, canonical_hash, differences, nearest};
 
 /// What stands beside the metrics of a prompt in results, which are objects with a key a metric.
 const RESERVED: [&str; 2] = ["all_sat", "seed"];
@@ -247,10 +248,38 @@ impl Problem {
                     optimize: workload.examples(Split::Optimize).to_vec(),
                     evaluate: held_out.to_vec(),
                     reserve: reserve.iter().map(|place| held_out[*place].clone()).collect(),
+                    inputs: inputs(&self.study, &**workload).unwrap_or_default(),
                 };
                 (workload.name().to_owned(), record)
             })
             .collect()
+    }
+
+    /// In which ways rollouts of another run may depend on something else than those of this study: the first differences.
+    pub fn differences_of_rollouts(&self, other: &StudyEvent) -> Vec<String> {
+        let of = |study: &Study| {
+            let mut all = study.answering(&[Role::Agent, Role::User, Role::Judge], false);
+            all["workload"] = study.identity()["workload"].take();
+            all
+        };
+        let mut lines = differences(&of(&other.study), &of(&self.study), 8);
+        lines.extend(self.changed_data(other));
+        lines
+    }
+
+    /// The workloads whose data are not what they were in another run, in words.
+    pub(crate) fn changed_data(&self, other: &StudyEvent) -> Vec<String> {
+        let changed = |workload: &&Rc<dyn Workload>| {
+            let then = other.workloads.get(workload.name());
+            then.is_some_and(|then| then.fingerprint != workload.fingerprint())
+        };
+        let told = |workload: &Rc<dyn Workload>| {
+            format!(
+                "workload `{}`: its data changed since the journal was written",
+                workload.name()
+            )
+        };
+        self.workloads.iter().filter(changed).map(told).collect()
     }
 
     /// The study's id, see [`Study::id`].
@@ -262,6 +291,28 @@ impl Problem {
             .collect();
         self.study.id(&fingerprints)
     }
+}
+
+/// What rollouts on the examples of a workload depend on beside prompt and repeat, in 16 hex digits: of those searched on,
+/// then of those held out. `None` where the workload cannot say.
+fn inputs(study: &Study, workload: &dyn Workload) -> Option<Vec<String>> {
+    let asked = workload.max_calls().into_iter().filter(|(_, calls)| *calls > 0);
+    let roles: Vec<Role> = asked.map(|(role, _)| role).collect();
+    let who = study.answering(&roles, workload.measures_dollars());
+    let mut inputs = Vec::new();
+    for split in [Split::Optimize, Split::Evaluate] {
+        let (examples, contents) = (workload.examples(split), workload.contents(split)?);
+        if contents.len() != examples.len() {
+            return None;
+        }
+        for (example, content) in examples.iter().zip(contents) {
+            // The seed of a rollout follows from the names of workload and example.
+            let whole =
+                json!({ "workload": workload.name(), "example": example, "content": content, "who": who });
+            inputs.push(canonical_hash(&whole)[..16].to_owned());
+        }
+    }
+    Some(inputs)
 }
 
 /// The held-out examples kept for the test, of each workload that measures something to be tested.

@@ -44,17 +44,6 @@ impl Study {
 
     /// Like [`Study::parse`], with some keys set otherwise than in the text.
     ///
-    /// ```
-    /// # use capo_core::study::{Format, Study};
-    /// # let text = "study = { name = 'a' }\nworkload = { kind = 'desk' }\nprompt = { text = 'Help.' }\n\
-    /// #     objective = { metric = 'success' }\nmodels = {}";
-    /// let study = Study::parse_with(text, Format::Toml, &["study.seed=7".parse()?])?;
-    /// assert_eq!(study.study.seed, 7);
-    /// let error = Study::parse_with(text, Format::Toml, &["study.sed=7".parse()?]).unwrap_err();
-    /// assert!(error.to_string().ends_with("did you mean `seed`?"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
     /// # Errors
     /// See [`Study::parse`]; what a setting does wrong is told with its key.
     pub fn parse_with(text: &str, format: Format, settings: &[Setting]) -> Result<Self, StudyError> {

@@ -11,6 +11,7 @@ mod close;
 mod dual;
 mod provenance;
 mod recorded;
+mod reused;
 mod worst;
 
 use std::rc::Rc;
@@ -96,6 +97,7 @@ pub async fn verify<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result
         let event = parse_line(line.as_ref(), number)?;
         provenance
             .check(&event)
+            .and_then(|()| reused::check(&event))
             .and_then(|()| worst.check(&event))
             .and_then(|()| arithmetic.check(&event))
             .map_err(|what| Difference::Line { line: number, what })?;

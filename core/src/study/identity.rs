@@ -1,6 +1,8 @@
 //! Which run a journal belongs to.
 
-use serde_json::{Map, Value};
+use std::iter;
+
+use serde_json::{Map, Value, json};
 
 use super::Study;
 use super::ids::sha256_hex;
@@ -51,6 +53,27 @@ impl Study {
         serde_json::to_value(&study).unwrap_or(Value::Null)
     }
 
+    /// Who answers these roles, as far as the answers depend on it: their tables and those of the roles that they fall back
+    /// to, without what says how models are reached and, unless prices are measured, what they cost; and the seed that the
+    /// luck of every call follows.
+    pub(crate) fn answering(&self, roles: &[Role], with_prices: bool) -> Value {
+        let asked = roles
+            .iter()
+            .flat_map(|role| iter::successors(Some(*role), |role| role.fallback()));
+        let mut tables = Map::new();
+        for role in asked {
+            let Some(mut table) = self.models.get(&role).cloned() else {
+                continue;
+            };
+            if let Some(keys) = table.as_object_mut() {
+                let says_who = |key: &str| !OF_MODELS.contains(&key) && (with_prices || key != "price");
+                keys.retain(|key, _| says_who(key));
+            }
+            tables.insert(role.name().to_owned(), table);
+        }
+        json!({ "models": tables, "seed": self.study.seed })
+    }
+
     /// The study's id: lower-case hex SHA-256 of the canonical JSON of [`Study::identity`] and of
     /// the workloads' fingerprints (name → hash of their data).
     ///
@@ -68,8 +91,12 @@ impl Study {
 }
 
 pub(crate) fn hash(identity: &Value, fingerprints: &Map<String, Value>) -> String {
-    let whole = serde_json::json!({ "study": identity, "fingerprints": fingerprints });
-    sha256_hex(canonical(&whole))
+    canonical_hash(&json!({ "study": identity, "fingerprints": fingerprints }))
+}
+
+/// Lower-case hex SHA-256 of canonical JSON.
+pub(crate) fn canonical_hash(value: &Value) -> String {
+    sha256_hex(canonical(value))
 }
 
 /// JSON with sorted keys and no white space.

@@ -31,7 +31,7 @@ use crate::llm::Role;
 
 pub use error::StudyError;
 pub use identity::differences;
-pub(crate) use identity::hash;
+pub(crate) use identity::{canonical_hash, hash};
 pub(crate) use numbers::numbers;
 pub use parse::Format;
 pub use parse::{LARGEST_BATCH_GROWTH, LARGEST_CAUTION, LARGEST_CHOICE_PROBABILITY};

@@ -82,7 +82,7 @@ fn check_depth(text: &str) -> Result<(), StudyError> {
 
 /// Refuses NaN and infinity wherever they stand. Tables that belong to a workload, a model or a method are
 /// kept as JSON, which has no such numbers: they would read as if the key were not there.
-fn check_finite(text: &str) -> Result<(), StudyError> {
+pub(super) fn check_finite(text: &str) -> Result<(), StudyError> {
     // What is no TOML is told better by the reader of the study.
     let Ok(document) = DeTable::parse(text) else {
         return Ok(());

@@ -193,6 +193,18 @@ pub trait Workload {
     /// files, schemas); the empty string when there is nothing.
     fn fingerprint(&self) -> String;
 
+    /// Everything that a rollout on an example depends on beside prompt, repeat and the models that are asked, what is
+    /// measured and how included: for each of [`Workload::examples`] in their order, as text of any form. Equal texts, the
+    /// same rollout. `None` where the workload cannot say; no other run takes anything over from its runs then.
+    fn contents(&self, _split: Split) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Whether a measurement is of dollars, and so depends on what models cost.
+    fn measures_dollars(&self) -> bool {
+        false
+    }
+
     /// What a rewriter should know about the deployment, in one paragraph: what the prompt is for
     /// and what is put around it. No example, no answer.
     fn description(&self) -> String;

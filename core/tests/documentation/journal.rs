@@ -248,8 +248,9 @@ fn the_examples_are_lines_of_a_run_that_verifies_one_for_every_event() {
 const EVENTS: &str = "core/src/journal/event.rs";
 
 /// Where the shapes that several events share are defined, and under which heading they stand.
-const SHAPES: [(&str, &str, &str); 12] = [
+const SHAPES: [(&str, &str, &str); 13] = [
     ("### Usage", "core/src/study/usage.rs", "RoleUsage"),
+    ("### Reused effects", EVENTS, "ReusedFrom"),
     ("### Paid answers", EVENTS, "PaidAnswer"),
     ("### Responses", "core/src/llm.rs", "ChatResponse"),
     ("### Traces", "core/src/study/workload.rs", "Trace"),

@@ -7,6 +7,7 @@ mod evaluator;
 mod failures;
 mod journal_file;
 mod learning;
+mod reuse;
 mod search;
 mod study_file;
 #[allow(dead_code, unreachable_pub, reason = "it is written for all who include it")]

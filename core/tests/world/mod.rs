@@ -167,6 +167,10 @@ impl Workload for World {
         "world-1".into()
     }
 
+    fn contents(&self, split: Split) -> Option<Vec<String>> {
+        Some(self.examples(split).to_vec())
+    }
+
     fn description(&self) -> String {
         "Words.".into()
     }

@@ -9,8 +9,7 @@ use http::StatusCode;
 use http::header::{self, HeaderMap};
 use serde_json::{Value, json};
 
-use crate::amount::NanoUsd;
-use crate::check::Metering;
+use crate::amount::{NanoUsd, Rates};
 use crate::dialect::Operation;
 use crate::problem::{ANSWER_CUT, Problem};
 use events::Events;
@@ -22,6 +21,42 @@ const BYTES_PER_TOKEN: u64 = 8;
 
 /// The most bytes of a document, or of one event, that are kept to be read.
 const MAX_KEPT: usize = 16 << 20;
+
+/// The most that a request can consume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// Tokens read: no more than the body has bytes, and what the provider adds.
+    pub input: u64,
+    /// Tokens written, by all answers together; `None` if neither the request nor a limit bounds them.
+    pub output: Option<u64>,
+    /// Its cost; `None` if price or output is unknown, which no limit in dollars admits.
+    pub cost: Option<NanoUsd>,
+}
+
+/// What a request's tokens are counted with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Metering {
+    pub(crate) operation: Operation,
+    pub(crate) bound: Bound,
+    /// `None` where the price is unknown.
+    pub(crate) rates: Option<Rates>,
+    /// Whether the provider's own word on the cost is taken.
+    pub(crate) reports_cost: bool,
+}
+
+impl Metering {
+    /// That of a list of models, which costs nothing.
+    pub(crate) const FREE: Self = Self {
+        operation: Operation::Models,
+        bound: Bound {
+            input: 0,
+            output: Some(0),
+            cost: Some(NanoUsd::ZERO),
+        },
+        rates: None,
+        reports_cost: false,
+    };
+}
 
 /// What to do with a chunk that was fed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,6 @@ use capo_models::prices::Price;
 use http::header::HeaderValue;
 
 use super::*;
-use crate::amount::Rates;
-use crate::check::Bound;
 
 const SSE: &str = "text/event-stream; charset=utf-8";
 const JSON: &str = "application/json";

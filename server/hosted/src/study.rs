@@ -76,7 +76,7 @@ impl Prepared {
     pub fn new(study: &str, files: &MemoryFiles) -> Result<Self, String> {
         let study = Study::parse(study, Format::Toml).map_err(|error| error.to_string())?;
         study.seed_prompt().map_err(|error| error.to_string())?;
-        if capo_workloads::of(&study.workload).is_some_and(|kind| kind.own_agent) {
+        if capo_workloads::asks_outside(&study.workload) {
             return Err(
                 "this workload runs a program or asks an address of its author's own, which a server that many use does \
                  not do; run the study in a browser or by `capo optimize`"

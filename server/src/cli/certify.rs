@@ -14,6 +14,7 @@ use super::failure::{Ending, Failure, print, print_json};
 use super::layout::counted;
 use super::{StudyArgument, Told, report};
 use crate::files::read_prompt;
+use crate::interrupt::Interrupts;
 use crate::progress::LogFormat;
 use crate::session::Session;
 use crate::stderr::warn;
@@ -90,11 +91,12 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
         args.study.default_journal(file.study.study.seed, &ending)
     });
     let resume = resume_command(args);
+    let interrupts = Interrupts::of_run(resume.to_string())?;
     let tested = carry_out(
         args.told.log,
         session,
         &path,
-        &resume,
+        &interrupts,
         async |session, journal, _| session.certify(journal, &prompt).await,
     )?;
     let Some(tested) = tested else {

@@ -38,10 +38,11 @@ impl CommandLine {
             .fold(self, |line, (name, value)| line.option(name, value))
     }
 
-    /// `--NAME PATH…`, which must come last.
-    #[cfg(feature = "train")]
+    /// `--NAME PATH…` where there are any, which must come last.
     pub(super) fn paths(mut self, name: &str, paths: &[std::path::PathBuf]) -> Self {
-        self.0.extend([" --", name]);
+        if !paths.is_empty() {
+            self.0.extend([" --", name]);
+        }
         for path in paths {
             self.0.extend([" ", &quoted(&path.to_string_lossy())]);
         }

@@ -10,7 +10,7 @@ use capo_core::reading::comparison::{
 };
 use capo_core::reading::feasibility::{Feasibility, all_sat};
 use capo_core::reading::{in_force, measured};
-use capo_core::statistics::{PairedDifference, fewest_examples};
+use capo_core::statistics::PairedDifference;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -329,10 +329,9 @@ fn render_differences(comparison: &Comparison) -> String {
         _ => "examples, held-out ones where not told otherwise",
     };
     let mut text = format!(
-        "\nPrompts on the same {examples}, difference by example with its {:.0} % interval\n\
-         (* where the interval leaves zero out and a permutation test agrees, {} examples at least)\n",
+        "\nPrompts on the same {examples}, difference by example with its {:.0} % interval\n{}",
         100.0 * comparison.confidence,
-        fewest_examples(comparison.confidence),
+        report::star(comparison.confidence),
     );
     for difference in &comparison.differences {
         let minus = difference
@@ -356,10 +355,7 @@ fn render_differences(comparison: &Comparison) -> String {
             grid.row([
                 metric.clone(),
                 signed(found.mean),
-                found.interval.map_or_else(
-                    || NOTHING.to_owned(),
-                    |interval| format!("[{}, {}]", signed(interval.low), signed(interval.high)),
-                ),
+                report::interval(found.interval, signed),
                 format!("n = {}", found.n),
                 if found.is_clear() { "*" } else { "" }.to_owned(),
             ]);

@@ -119,7 +119,7 @@ impl Failure {
 
 /// The first differences and how many more there are. A long list was cut before, and ends with
 /// `… and N more` itself.
-fn shortened(differences: &[String]) -> String {
+pub(crate) fn shortened(differences: &[String]) -> String {
     let cut = differences.last().and_then(|last| {
         let more = last.strip_prefix("… and ")?.strip_suffix(" more")?;
         more.parse::<usize>().ok()

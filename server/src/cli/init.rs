@@ -69,9 +69,6 @@ const MOST_HELD_OUT: usize = 200;
 /// Rows that are left out because another one asks the same, at most.
 const MOST_TWINS: usize = 100;
 
-/// Mean characters beyond which answers are texts that only a judge can compare.
-const LONG: usize = 100;
-
 /// Why a log of chats is refused.
 const CHATS: &str = "it is a log of chats, and no kind of workload plays one again. Make a row of each answer to be measured, \
                      or hand the chats to an agent of yours: --kind external";
@@ -234,27 +231,18 @@ impl Draft {
             ));
         };
         let place = look.columns.iter().position(|column| *column == expected);
-        let answers = || look.first.iter().filter_map(move |row| row.get(place?));
+        let mut answers = look.first.iter().filter_map(|row| row.get(place?));
         let is_number = |answer: &String| {
             let digits = answer.trim().trim_start_matches('$').replace(',', "");
             digits.parse::<f64>().is_ok()
         };
-        let characters: usize = answers().map(|answer| answer.chars().count()).sum();
         // Worked solutions end in `#### 72`, which the beginning of a long one does not show.
-        let (way, key, before) = if text.matches("#### ").count() >= look.count || answers().all(is_number) {
-            ("numeric", "expected", "")
-        } else if characters <= LONG * look.count {
-            ("normalized", "expected", "")
-        } else {
-            ("judge", "rubric", "Does the answer say the same as this one? ")
-        };
+        let is_numeric = text.matches("#### ").count() >= look.count || answers.all(is_number);
+        let way = if is_numeric { "numeric" } else { "normalized" };
         let template = |column: &str| template(column).unwrap_or_default();
         let metric = &mut self.document["workload"]["metric"][0];
-        if let Some(metric) = metric.as_table_mut() {
-            metric.remove("expected");
-        }
         metric["type"] = value(way);
-        metric[key] = value(format!("{before}{}", template(&expected)));
+        metric["expected"] = value(template(&expected));
         self.set("user", value(template(asked)));
         self.assumed.push(format!(
             "`{asked}` is asked and `{expected}` expected, compared by `{way}`"

@@ -24,6 +24,7 @@ mod outcome;
 mod projects;
 mod prompts;
 mod report;
+mod reuse;
 #[cfg(feature = "train")]
 mod rewriter;
 mod runs;
@@ -74,7 +75,8 @@ enum Command {
     Experiment(experiment::ExperimentArgs),
     Simulate(simulate::SimulateArgs),
     Init(init::InitArgs),
-    Schema(schema::SchemaArgs),
+    /// Print the JSON Schema of study files, for editors.
+    Schema,
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
     Watch(runs::watch::WatchArgs),
@@ -131,7 +133,7 @@ impl Outside {
     }
 
     fn read(self, study: &Path) -> Result<StudyFile, SessionError> {
-        StudyFile::read_reaching(study, self.reach())
+        StudyFile::read_with(study, self.reach(), &[])
     }
 }
 
@@ -224,7 +226,7 @@ fn run(command: Command) -> Result<Ending, Failure> {
         #[cfg(not(feature = "train"))]
         Command::Train(args) | Command::Rewriter(args) => Err(args.refused()),
         Command::Init(args) => init::run(&args),
-        Command::Schema(args) => schema::run(&args),
+        Command::Schema => schema::run(),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
         Command::Watch(args) => runs::watch::run(&args),

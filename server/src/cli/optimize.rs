@@ -11,11 +11,13 @@ use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::counted;
 use super::outcome::ending;
+use super::reuse::ReuseArgs;
 use super::runs::start::OnServer;
 use super::runs::watch::Telling;
 use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
 use crate::files::write_whole;
+use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, open_journal};
 use crate::stderr::warn;
@@ -32,8 +34,10 @@ pub(crate) struct OptimizeArgs {
     /// File to write the returned prompt into, once there is one; replaced if it is there.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    reuse: ReuseArgs,
     /// Say what the run will cost at most, and touch nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "reuse")]
     dry_run: bool,
     #[command(flatten)]
     telling: Telling,
@@ -89,7 +93,8 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     }
 
     // Everything that can be wrong with the study is found before the journal is touched.
-    let session = Session::new(&file, &file.keys()?, prices)?;
+    let mut session = Session::new(&file, &file.keys()?, prices)?;
+    args.reuse.read_for(&mut session, &file)?;
     let journal = open_journal(&path, args.fsync.into(), "--journal")?;
     if journal
         .state()
@@ -102,9 +107,10 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     let resume = resume_command(args);
     let progress = Progress::of_search(args.telling.log);
     session.tell(progress.of_waits());
+    let interrupts = Interrupts::of_run(resume.to_string())?;
     let watched = Watched {
         path: &path,
-        resume: &resume,
+        interrupts: &interrupts,
         way_out: "Choose another file with --journal",
         progress: &progress,
     };
@@ -182,7 +188,8 @@ fn known(state: &RunState, path: &Path) -> String {
 fn resume_command(args: &OptimizeArgs) -> CommandLine {
     let fsync = args.fsync.to_possible_value();
     let fsync = fsync.filter(|_| args.fsync != FsyncPolicy::Rounds);
-    args.study
+    let line = args
+        .study
         .typed("optimize")
         .path("journal", args.journal.as_deref())
         .path("out", args.out.as_deref())
@@ -192,7 +199,8 @@ fn resume_command(args: &OptimizeArgs) -> CommandLine {
         )
         .path("prices", args.prices.prices.as_deref())
         .flag("json", args.telling.json)
-        .option("log", (args.telling.log == LogFormat::Json).then_some("json"))
+        .option("log", (args.telling.log == LogFormat::Json).then_some("json"));
+    args.reuse.typed(line)
 }
 
 #[cfg(test)]
@@ -220,11 +228,15 @@ mod tests {
             "--allow-outside",
             "--journal",
             "a.jsonl",
+            "--reuse",
+            "b.jsonl",
+            "c.jsonl",
         ];
         let args = Line::try_parse_from(line).unwrap().args;
         assert_eq!(
             resume_command(&args).to_string(),
-            "capo optimize 'my study.toml' --seed 4 --allow-outside --journal a.jsonl --fsync always --json"
+            "capo optimize 'my study.toml' --seed 4 --allow-outside --journal a.jsonl --fsync always --json --reuse b.jsonl \
+             c.jsonl"
         );
         let args = Line::try_parse_from(["capo", "study.toml"]).unwrap().args;
         assert_eq!(resume_command(&args).to_string(), "capo optimize study.toml");

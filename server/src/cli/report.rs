@@ -9,7 +9,8 @@ use capo_core::journal::{FinishedEvent, Origin, Status, StudyEvent};
 use capo_core::reading::examples::Examples;
 use capo_core::reading::feasibility::{Feasibility, all_sat};
 use capo_core::reading::{in_force, lineage, measured};
-use capo_core::run_state::RunState;
+use capo_core::run_state::{Reused, RunState};
+use capo_core::statistics::{Interval, fewest_examples};
 use capo_core::summary::Failures;
 use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::Split;
@@ -103,6 +104,22 @@ pub(crate) fn certificate(certificate: &Certificate) -> String {
         certificate.candidate.short(),
         certificate.sentence(),
         grid.text(2),
+    )
+}
+
+/// The ends of an interval, each as `shown` has it.
+pub(crate) fn interval(interval: Option<Interval>, shown: fn(f64) -> String) -> String {
+    interval.map_or_else(
+        || NOTHING.to_owned(),
+        |interval| format!("[{}, {}]", shown(interval.low), shown(interval.high)),
+    )
+}
+
+/// What a star beside a difference means.
+pub(crate) fn star(confidence: f64) -> String {
+    format!(
+        "(* where the interval leaves zero out and a permutation test agrees, {} examples at least)\n",
+        fewest_examples(confidence),
     )
 }
 
@@ -248,7 +265,26 @@ pub(crate) fn spend(state: &RunState) -> String {
         Some(ledger.rollouts()),
         ledger.usage().total(),
     ));
-    grid.text(0)
+    grid.text(0) + &reused(ledger.reused())
+}
+
+/// What was taken over from earlier runs, in a line; nothing where nothing was.
+pub(crate) fn reused(reused: &Reused) -> String {
+    if reused.effects() == 0 {
+        return String::new();
+    }
+    let cost = reused.usage.total();
+    format!(
+        "Reused from earlier runs, which had paid {} for {}: {}, {}, {}\n",
+        match cost.usd {
+            Some(_) => dollars(cost.usd),
+            None => "an unknown price".into(),
+        },
+        counted(cost.calls, "call"),
+        counted(reused.rollouts, "rollout"),
+        counted(reused.critiques, "critique"),
+        counted(reused.rewrites, "rewrite"),
+    )
 }
 
 fn line(name: String, rollouts: Option<u64>, usage: RoleUsage) -> [String; 6] {

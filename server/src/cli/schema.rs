@@ -3,39 +3,14 @@
 use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::study::Study;
-use capo_workloads::external::protocol;
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 
 use super::failure::{Ending, Failure, print_data};
 
-/// Print the JSON Schema of study files, for editors, or of what is exchanged with an agent of one's own.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct SchemaArgs {
-    /// Of what.
-    #[arg(value_enum, default_value_t = Of::Study)]
-    of: Of,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Of {
-    /// A study file.
-    Study,
-    /// What an agent of one's own is asked.
-    Request,
-    /// What it answers.
-    Response,
-}
-
-/// Runs the command.
-pub(crate) fn run(args: &SchemaArgs) -> Result<Ending, Failure> {
-    let exchanged = |name: &str| protocol::schemas().shift_remove(name).map(Schema::to_value);
-    let schema = match args.of {
-        Of::Study => study()?,
-        Of::Request => exchanged("request").unwrap_or_default(),
-        Of::Response => exchanged("response").unwrap_or_default(),
-    };
-    print_data(&format!("{schema:#}\n"))?;
+/// Prints it.
+pub(crate) fn run() -> Result<Ending, Failure> {
+    print_data(&format!("{:#}\n", study()?))?;
     Ok(Ending::Done)
 }
 

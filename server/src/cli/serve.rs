@@ -119,8 +119,7 @@ pub(crate) struct WorkerArgs {
     said: Said,
     #[command(flatten)]
     worker: Worker,
-    /// A folder for trainings, on this machine or the server's own as this machine sees it; without it, this worker works on no
-    /// trainings.
+    /// The folder `trainings` of the server, as this machine sees it; without it, this worker works on no trainings.
     #[arg(long, value_name = "DIR")]
     trainings_folder: Option<PathBuf>,
     #[command(flatten)]

@@ -16,6 +16,10 @@ pub(crate) struct Changes {
     pub(crate) multipliers: Vec<(String, f64)>,
 }
 
+/// A metric with a number.
+///
+/// # Errors
+/// What it is to look like.
 pub(super) fn setting(text: &str) -> Result<(String, f64), String> {
     let refuse = || "write it as METRIC=VALUE, such as human_requests=0.3".to_owned();
     let (metric, value) = text.split_once('=').ok_or_else(refuse)?;
@@ -39,7 +43,14 @@ impl Changes {
     }
 }
 
-fn by_metric(option: &str, settings: &[(String, f64)]) -> Result<Option<IndexMap<String, f64>>, Failure> {
+/// The settings of an option; `None` where there is none.
+///
+/// # Errors
+/// When a metric is given twice.
+pub(super) fn by_metric(
+    option: &str,
+    settings: &[(String, f64)],
+) -> Result<Option<IndexMap<String, f64>>, Failure> {
     let mut values = IndexMap::new();
     for (metric, value) in settings {
         if values.insert(metric.clone(), *value).is_some() {

@@ -5,7 +5,6 @@ use std::path::Path;
 use capo_core::journal::{Event, Journal};
 use capo_core::run_state::RunState;
 
-use super::command_line::CommandLine;
 use super::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::progress::Progress;
@@ -15,8 +14,8 @@ use crate::session::{SessionError, Wires, block_on};
 pub(super) struct Watched<'a> {
     /// Its journal.
     pub(super) path: &'a Path,
-    /// The command that carries it on.
-    pub(super) resume: &'a CommandLine,
+    /// Hears who wants it to end.
+    pub(super) interrupts: &'a Interrupts,
     /// What is said of a journal of another study.
     pub(super) way_out: &'a str,
     /// Shown on standard error.
@@ -33,8 +32,8 @@ impl Watched<'_> {
         mut also: impl FnMut(&Event, &RunState) + 'static,
         run: impl AsyncFnOnce(Journal) -> Result<T, SessionError>,
     ) -> Result<Option<T>, Failure> {
-        let interrupts = Interrupts::of_run(self.resume.to_string())?;
-        wires.heed(&interrupts);
+        let interrupts = self.interrupts;
+        wires.heed(interrupts);
         let control = wires.control();
         let (watcher, shown, asked) = (control.clone(), self.progress.clone(), interrupts.clone());
         journal.observe(Box::new(move |event, state| {

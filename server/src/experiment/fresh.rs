@@ -144,9 +144,9 @@ fn keep(path: &Path, found: &Kept) -> std::io::Result<()> {
 
 /// Whether all models that a study asks run in this process and cost nothing.
 pub fn is_simulated(study: &Study) -> bool {
-    let is_external = capo_workloads::of(&study.workload).is_some_and(|kind| kind.own_agent);
     let mut models = study.asked_models();
-    !is_external && models.all(|model| model.get("provider").is_some_and(|name| name == "simulated"))
+    !capo_workloads::asks_outside(&study.workload)
+        && models.all(|model| model.get("provider").is_some_and(|name| name == "simulated"))
 }
 
 /// The study without what limits it or lets it wait.

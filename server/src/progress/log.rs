@@ -3,6 +3,7 @@
 use capo_core::ids::CandidateId;
 use capo_core::journal::{Event, FinishedEvent, RoundEvent};
 use capo_core::run_state::RunState;
+use capo_core::summary::Saved;
 use capo_models::Notice;
 use serde_json::{Map, Value, json};
 
@@ -106,10 +107,14 @@ fn id(candidate: Option<&CandidateId>) -> Value {
 /// Rollouts and usage of the whole run so far.
 fn spent(state: &RunState) -> Fields {
     let usage = state.ledger().usage().total();
-    let spent = json!({
+    let mut spent = json!({
         "rollouts": state.ledger().rollouts(), "calls": usage.calls,
         "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "usd": usage.usd,
     });
+    let reused = state.ledger().reused();
+    if reused.effects() > 0 {
+        spent["reused"] = json!(Saved::of(reused));
+    }
     match spent {
         Value::Object(spent) => spent,
         _ => Fields::new(),

@@ -38,6 +38,9 @@ pub(super) fn parts(state: &RunState, budget: &Budget, work: Work) -> Vec<String
             against(budget.usd.map(|usd| dollars(Some(usd))))
         ),
     ]);
+    if ledger.reused().rollouts > 0 {
+        parts.push(format!("{} reused", count(ledger.reused().rollouts)));
+    }
     if work == Work::Search {
         parts.push(standing(rounds));
     }
@@ -134,8 +137,12 @@ pub(super) fn of_round(round: &RoundEvent, state: &RunState) -> String {
         },
     );
     let rollouts = counted(state.ledger().rollouts(), "rollout");
+    let reused = match state.ledger().reused().rollouts {
+        0 => String::new(),
+        reused => format!(", {} reused", count(reused)),
+    };
     format!(
-        "round {}: {best} · {} · {rollouts}",
+        "round {}: {best} · {} · {rollouts}{reused}",
         round.round,
         multipliers(round)
     )

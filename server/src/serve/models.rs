@@ -1,16 +1,18 @@
 //! The models that a team server has itself, behind one endpoint: the simulated ones, and rewriters that were trained here.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use capo_api::REWRITER;
 use capo_team::trainings::Shelf;
 use capo_world::simulated::parameters::MODELS;
-use tokio::runtime::Handle;
+use futures::FutureExt as _;
 
 use super::ServeError;
-use crate::simulate::{self, Served, simulated};
+use crate::simulate::{self, Fetch, Served, simulated};
 
 /// A trained rewriter, and the name under which it is served.
 #[derive(Debug, Clone)]
@@ -54,11 +56,26 @@ pub(super) async fn routes(
         None => simulated(name, 0).map_err(|error| error.to_string()),
     };
     let trained = shelf.map(|shelf| {
-        let handle = Handle::current();
-        move |name: &str| {
-            let id = name.strip_prefix(REWRITER).unwrap_or(name);
-            opened(name, &shelf.wait(&handle, id)?, "")
-        }
+        let places: Arc<Mutex<HashMap<String, PathBuf>>> = Arc::default();
+        let known = Arc::clone(&places);
+        let fetch: Fetch = Box::new(move |name: &str| {
+            let (shelf, places, name) = (shelf.clone(), Arc::clone(&places), name.to_owned());
+            let fetched = async move {
+                let id = name.strip_prefix(REWRITER).unwrap_or(&name);
+                let place = shelf.policy(id, None).await?;
+                let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
+                places.insert(name, place);
+                Ok::<_, String>(())
+            };
+            fetched.boxed()
+        });
+        let open = move |name: &str| {
+            let places = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = places.get(name).cloned();
+            drop(places);
+            opened(name, &place.ok_or("nobody has fetched it")?, "")
+        };
+        (fetch, open)
     });
     Ok(simulate::routes(names, open, trained).await?)
 }

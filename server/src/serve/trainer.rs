@@ -11,12 +11,11 @@ use capo_core::study::{Format, Study};
 use capo_models::ModelSpec;
 use capo_models::local_models::LocalError;
 use capo_rewriter::checkpoint::{self, Checkpoint, CheckpointError};
-use capo_rewriter::folder::{CHECKPOINTS, JOURNAL, POLICY, PolicyFolder, SAMPLES, SFT, TRAINING};
+use capo_rewriter::folder::{CHECKPOINTS, POLICY, PolicyFolder, SFT, TRAINING};
 use capo_rewriter::peft;
 use capo_rewriter::stop::Stop;
 use capo_team::trainings::{Begin, Job, Stopped, Trainer};
 
-use crate::files::write_whole;
 use crate::train::DEVICE;
 use crate::train::local::open;
 use crate::train::log::TrainingLog;
@@ -96,25 +95,6 @@ fn list(folder: &Path) -> Result<Vec<Checkpoint>, CheckpointError> {
     } else {
         Ok(Vec::new())
     }
-}
-
-/// Cuts the journal of a search that learned from so many rounds before the rewrites that it has not learned from. To be called
-/// where their tokens are missing, as on another machine than the one that drew them: they are drawn anew.
-fn cut(journal: &Path, learned: u64) -> std::io::Result<()> {
-    let text = std::fs::read_to_string(journal)?;
-    let (mut kept, mut rounds) = (0, 0);
-    for line in text.split_inclusive('\n') {
-        let is_learned = line.starts_with(r#"{"event":"learned""#);
-        if rounds == learned && (is_learned || line.starts_with(r#"{"event":"rewrite""#)) {
-            break;
-        }
-        rounds += u64::from(is_learned);
-        kept += line.len();
-    }
-    if kept < text.len() {
-        write_whole(journal, &text.as_bytes()[..kept])?;
-    }
-    Ok(())
 }
 
 /// Bytes of all files below a folder.
@@ -229,10 +209,6 @@ impl Trainer for OwnCommands {
         if path.exists() {
             TrainingLog::open(&path, step).map_err(|error| error.to_string())?;
         }
-        let journal = folder.join(JOURNAL);
-        if journal.exists() && !folder.join(SAMPLES).exists() {
-            cut(&journal, step).map_err(|error| format!("{}: {error}", journal.display()))?;
-        }
         Ok(())
     }
 
@@ -296,30 +272,6 @@ mod tests {
         for needed in ["PATH", "CAPO_DEVICE", "CUDA_VISIBLE_DEVICES"] {
             assert!(is_passed_on(needed), "{needed}");
         }
-    }
-
-    #[test]
-    fn a_search_goes_on_elsewhere_before_the_rewrites_whose_tokens_are_missing() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = folder.path().join(JOURNAL);
-        let events = |events: &[&str]| -> String {
-            let line = |event: &&str| format!("{{\"event\":\"{event}\"}}\n");
-            events.iter().map(line).collect()
-        };
-        let all = [
-            "study", "rewrite", "round", "learned", "rollout", "rewrite", "round",
-        ];
-        for (learned, kept) in [(0, 1), (1, 5), (2, 7)] {
-            std::fs::write(&journal, events(&all)).unwrap();
-            cut(&journal, learned).unwrap();
-            let left = std::fs::read_to_string(&journal).unwrap();
-            assert_eq!(left, events(&all[..kept]), "{learned}");
-        }
-        // Whoever has the tokens goes on where the journal ends.
-        std::fs::write(&journal, events(&all)).unwrap();
-        std::fs::write(folder.path().join(SAMPLES), "").unwrap();
-        OwnCommands::new().unwrap().rewind(folder.path()).unwrap();
-        assert_eq!(std::fs::read_to_string(&journal).unwrap(), events(&all));
     }
 
     #[test]

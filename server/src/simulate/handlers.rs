@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
-use super::ServeOptions;
 use super::fault::Fault;
 use super::log::{Log, Record};
-use super::model_thread::{ModelThread, Question};
+use super::model_thread::{ModelThread, Question, unopened};
 use super::refusal::{Refusal, check_key, refusing_others};
 use super::wire::{self, Completion, Heading};
+use super::{Fetch, ServeOptions};
 
 /// The largest request body read, in bytes: ample for a million tokens.
 const BODY_LIMIT: usize = 32 << 20;
@@ -33,8 +33,8 @@ const BODY_LIMIT: usize = 32 << 20;
 pub(super) struct Endpoint {
     options: ServeOptions,
     models: ModelThread,
-    /// Where rewriters answer that are offered to some callers.
-    trained: Option<ModelThread>,
+    /// Where rewriters answer that are offered to some callers, and what they need before.
+    trained: Option<(ModelThread, Fetch)>,
     log: Arc<Log>,
     seen: Mutex<Counts>,
     stopped: watch::Receiver<bool>,
@@ -60,7 +60,7 @@ impl Endpoint {
     pub(super) fn new(
         options: ServeOptions,
         models: ModelThread,
-        trained: Option<ModelThread>,
+        trained: Option<(ModelThread, Fetch)>,
         log: Arc<Log>,
         seen: Counts,
         stopped: watch::Receiver<bool>,
@@ -135,14 +135,14 @@ impl Endpoint {
         })
     }
 
-    /// The thread on which a model answers, and its version, for a caller to whom these are offered.
-    fn find(&self, model: &str, offered: &Offered) -> Result<(&ModelThread, i64), Refusal> {
+    /// The thread on which a model answers, its version and what it needs before, for a caller to whom these are offered.
+    fn find(&self, model: &str, offered: &Offered) -> Result<(&ModelThread, i64, Option<&Fetch>), Refusal> {
         if self.options.models.iter().any(|name| name == model) {
-            return Ok((&self.models, 0));
+            return Ok((&self.models, 0, None));
         }
         let found = offered.0.iter().find(|one| one.name == model);
         match (&self.trained, found) {
-            (Some(trained), Some(found)) => Ok((trained, found.ended_at)),
+            (Some((trained, fetch)), Some(found)) => Ok((trained, found.ended_at, Some(fetch))),
             _ => Err(Refusal::unknown_model(model, &self.names(offered))),
         }
     }
@@ -179,7 +179,7 @@ impl Endpoint {
         let completion = wire::read(&body)?;
         record.entry.model = Some(completion.model.clone());
         record.entry.seed = completion.seed;
-        let (thread, version) = self.find(&completion.model, offered)?;
+        let (thread, version, fetch) = self.find(&completion.model, offered)?;
 
         let attempt = self.attempt(hash);
         record.entry.attempt = attempt;
@@ -197,6 +197,10 @@ impl Endpoint {
             Some(Fault::Malformed | Fault::Empty) | None => {}
         }
 
+        if let Some(fetch) = fetch {
+            let fetched = fetch(&completion.model).await;
+            fetched.map_err(|reason| unopened(&completion.model, &reason))?;
+        }
         let question = Question {
             model: completion.model.clone(),
             version,

@@ -26,6 +26,7 @@ use std::time::Duration;
 use axum::Router;
 use capo_core::llm::Llm;
 use capo_world::simulated::{Simulated, UnknownModel};
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -150,19 +151,23 @@ pub async fn serve<E: Display>(
 /// While another one is opened there is one more.
 const OPEN: usize = 2;
 
+/// Has a model of a name there to be opened, or says why it is not.
+pub(crate) type Fetch = Box<dyn Fn(&str) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
 /// The routes `/v1/chat/completions` and `/v1/models` of models, for a server that knows by itself who asks. `trained` opens
-/// those that it offers to some callers, when they are asked: on a thread of their own, which they may keep busy.
+/// those that it offers to some callers, when they are asked: on a thread of their own, which they may keep busy, and once they
+/// are there to be opened.
 ///
 /// # Errors
 /// When a model cannot be opened.
 pub(crate) async fn routes<E: Display>(
     models: Vec<String>,
     open: impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static,
-    trained: Option<impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static>,
+    trained: Option<(Fetch, impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static)>,
 ) -> Result<Router, SimulateError> {
     let thread = ModelThread::start(models.clone(), usize::MAX, open).await?;
     let trained = match trained {
-        Some(open) => Some(ModelThread::start(Vec::new(), OPEN, open).await?),
+        Some((fetch, open)) => Some((ModelThread::start(Vec::new(), OPEN, open).await?, fetch)),
         None => None,
     };
     let options = ServeOptions {

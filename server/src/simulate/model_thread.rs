@@ -188,14 +188,16 @@ async fn answer(models: &RefCell<Models>, places: &Semaphore, question: Question
     let found = models.borrow_mut().find(&question.model, question.version);
     match found {
         Ok(model) => model.answer(question).await,
-        Err(reason) => {
-            tracing::error!(model = question.model, reason, "a model cannot be opened");
-            Err(Refusal::internal(format!(
-                "The model {} cannot be opened; the server's log says why.",
-                question.model
-            )))
-        }
+        Err(reason) => Err(unopened(&question.model, &reason)),
     }
+}
+
+/// Of a model that cannot be opened; why, is for the log.
+pub(super) fn unopened(model: &str, reason: &str) -> Refusal {
+    tracing::error!(model, reason, "a model cannot be opened");
+    Refusal::internal(format!(
+        "The model {model} cannot be opened; the server's log says why."
+    ))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! | `data/ID.json` | [`capo_api::NewDataSet`], a data set's name and file |
 //! | `runs/ID.json`, `runs/ID.jsonl` | [`ArchivedRun`], and its journal where it has one; branches after what they branch off |
 //! | `prompts/NAME/NUMBER.json` | [`ArchivedVersion`], from 1 |
-//! | `prompts/NAME/history.jsonl` | [`ArchivedMove`], label by label in order; not in format 1 |
+//! | `prompts/NAME/history.jsonl` | [`ArchivedMove`], label by label in order, at most [`MOST_LINES`], of each label the latest; not in format 1 |
 //! | `prompts/NAME/labels.json` | the versions that labels are on |
 //! | `audit.jsonl` | [`capo_api::EntryShown`], the earliest first, at most the latest [`MOST_LINES`]; not in format 1 |
 //! | `end` | nothing: the archive is whole |

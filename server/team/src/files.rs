@@ -1,6 +1,7 @@
 //! Where the bytes of data files and checkpoints lie: a folder, or a bucket of an S3-compatible store.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ const BUCKET: &str = "s3://";
 const PART: usize = 5 << 20;
 const PARTS: usize = 2;
 
+/// Parts of one upload, somewhat fewer than S3 takes.
+const MOST_PARTS: u64 = 8_000;
+
 /// How long a bucket may take to be reached and to say the next word, and how long what fails is repeated.
 const CONNECT: Duration = Duration::from_secs(10);
 const ONCE: Duration = Duration::from_mins(1);
@@ -30,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Files {
     store: Arc<dyn ObjectStore>,
     place: String,
+    /// The folder, if it is one.
+    folder: Option<PathBuf>,
 }
 
 /// Why what data files hold cannot be kept or read.
@@ -87,6 +93,7 @@ impl Files {
         Ok(Self {
             store: Arc::new(store),
             place,
+            folder: Some(folder.to_owned()),
         })
     }
 
@@ -122,6 +129,7 @@ impl Files {
         Ok(Self {
             store: Arc::new(PrefixStore::new(store, prefix)),
             place: place.to_owned(),
+            folder: None,
         })
     }
 
@@ -139,9 +147,10 @@ impl Files {
         Ok(())
     }
 
-    /// Writes an object, whole once it is shut down and else not at all.
-    pub(crate) fn writer(&self, object: &str) -> BufWriter {
-        BufWriter::with_capacity(self.store.clone(), object.into(), PART).with_max_concurrency(PARTS)
+    /// Writes an object of about so many bytes, whole once it is shut down and else not at all.
+    pub(crate) fn writer(&self, object: &str, bytes: u64) -> BufWriter {
+        let part = usize::try_from(bytes / MOST_PARTS).map_or(usize::MAX, |part| part.max(PART));
+        BufWriter::with_capacity(self.store.clone(), object.into(), part).with_max_concurrency(PARTS)
     }
 
     /// Writes an object that lies in memory.
@@ -167,8 +176,11 @@ impl Files {
         Ok(self.store.get(&object.into()).await?.into_stream())
     }
 
-    /// Deletes an object, unless it is gone already.
+    /// Deletes an object, unless it is gone already, and what uploads of it have left that were killed.
     pub(crate) async fn delete(&self, object: &str) -> Result<(), FilesError> {
+        if let Some(folder) = &self.folder {
+            delete_staged(&folder.join(object))?;
+        }
         match self.store.delete(&object.into()).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -184,9 +196,55 @@ pub(crate) fn lacks_file(path: &str, sha256: &str) -> String {
     )
 }
 
+/// Deletes the files `OBJECT#…` in which a folder's uploads lie until they are whole.
+fn delete_staged(object: &std::path::Path) -> std::io::Result<()> {
+    let (Some(folder), Some(name)) = (object.parent(), object.file_name()) else {
+        return Ok(());
+    };
+    let entries = match folder.read_dir() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let staged = entry.file_name();
+        let rest = staged.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+        if rest.is_some_and(|rest| rest.starts_with(b"#")) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn refused(place: &str, problem: &dyn fmt::Display) -> FilesError {
     FilesError::Place {
         place: place.to_owned(),
         problem: problem.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_killed_uploads_left_goes_with_their_object() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("project");
+        fs::create_dir(&project).unwrap();
+        for name in ["one", "one#1", "one#12", "one2", "one2#1"] {
+            fs::write(project.join(name), "").unwrap();
+        }
+        let files = Files::in_folder(folder.path()).unwrap();
+        files.delete("project/one").await.unwrap();
+        let left = project
+            .read_dir()
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<_> = left.collect();
+        left.sort();
+        assert_eq!(left, ["one2", "one2#1"]);
     }
 }

@@ -14,7 +14,7 @@ use crate::hardships::{set_offline, until_kept};
 use crate::page::built;
 use crate::team::{address, browser, made_project, server, with_link};
 use crate::team_keys::{add_key, set_up};
-use crate::team_runs::{pick, start_there};
+use crate::team_runs::{pick, start_with};
 use crate::{SECRET, barriers, trace};
 
 /// Calls at once, as [`Study::new`] has it.
@@ -261,7 +261,7 @@ async fn a_project_moves_to_another_server() {
     let [(first, first_link), (second, second_link)] = [&here, &there].map(server);
     let ada = browser(&first).await;
     made_project(&ada, &first, &first_link).await;
-    start_there(&ada).await;
+    start_with(&ada, "Rollouts", "800").await;
     ada.until_shown("Finished.").await;
     ada.until("all of it is kept", async || {
         let lines = crate::journal(&ada).await;

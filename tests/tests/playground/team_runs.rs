@@ -120,16 +120,17 @@ async fn scheduled(browser: &Browser, rows: &str) -> String {
 
 /// Starts the study that New study begins with on the server.
 pub(crate) async fn start_there(browser: &Browser) {
-    start_at(browser, "").await;
+    start_with(browser, "Not before", "").await;
 }
 
-async fn start_at(browser: &Browser, moment: &str) {
+/// Starts the help desk's study there with a text in a field of the form.
+pub(crate) async fn start_with(browser: &Browser, field: &str, text: &str) {
     browser.go("/study").await;
     pick(browser, "Where it runs", "On the server, Help desk").await;
     browser
         .until_shown("asks models with the keys that the project shares")
         .await;
-    browser.fill("Not before", moment).await;
+    browser.fill(field, text).await;
     assert_eq!(barriers(browser).await, Vec::<String>::new());
     browser.click("Run study").await;
     browser.until_shown("project help-desk, started by ada").await;
@@ -303,7 +304,7 @@ async fn a_run_is_followed_while_it_is_shown_and_forgotten_when_it_is_deleted_el
     made_project(&ada, &server, &link).await;
     let mut runs = Vec::new();
     for _ in 0..2 {
-        start_at(&ada, "2099-01-01T00:00").await;
+        start_with(&ada, "Not before", "2099-01-01T00:00").await;
         ada.until_shown("scheduled on the server").await;
         runs.push(address(&ada).await);
     }
@@ -342,7 +343,7 @@ async fn a_run_is_rerun_with_a_change_where_it_ran() {
     let (server, link) = server(&folder);
     let ada = browser(&server).await;
     made_project(&ada, &server, &link).await;
-    start_at(&ada, "2099-01-01T00:00").await;
+    start_with(&ada, "Not before", "2099-01-01T00:00").await;
     let first = address(&ada).await;
     // What is set up meanwhile is offered back.
     ada.click("New study").await;

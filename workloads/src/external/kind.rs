@@ -4,16 +4,17 @@ use capo_core::study::Table;
 use schemars::Schema;
 use serde_json::json;
 
-use super::{ExternalSettings, build, check_written};
+use super::{ExternalSettings, build};
 use crate::data::{DataSettings, declared_by};
 use crate::kind::{Declared, Kind, Making, drawn_rows};
+use crate::outside::{Party, Written};
 use crate::settings::{merged, names, schema};
 
 pub(crate) const KIND: Kind = Kind {
     files: &["data", "evaluate_data"],
     own_agent: true,
     about: |_| Some("external agent".to_owned()),
-    check_written,
+    outside,
     drawn: drawn_rows,
     ..Kind::new(
         "external",
@@ -27,6 +28,14 @@ pub(crate) const MAKING: Making = Making {
     declared,
     ..Making::by(build)
 };
+
+fn outside(settings: &Table) -> Vec<Written<'_>> {
+    vec![Written {
+        party: Party::Agent,
+        key: "workload".to_owned(),
+        settings,
+    }]
+}
 
 /// What its metrics are does not depend on where the agent is.
 fn declared(settings: &Table) -> Option<Declared> {

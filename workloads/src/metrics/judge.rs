@@ -167,6 +167,7 @@ mod tests {
     use capo_core::workload::Caller;
     use futures::future::{FutureExt, LocalBoxFuture};
 
+    use super::super::Scoring;
     use super::super::testing::{USAGE, compile};
     use super::*;
 
@@ -215,6 +216,7 @@ mod tests {
             reference: Some("Is it polite?"),
             finish: Finish::Stop,
             usage: USAGE,
+            scoring: &Scoring::default(),
         };
         let context = RolloutContext {
             prompt: "",

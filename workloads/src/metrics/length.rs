@@ -51,11 +51,13 @@ pub enum LengthUnit {
     Tokens,
 }
 
+/// Python's `\w+`.
+pub(super) static WORD_RUN: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"[\p{L}\p{N}_]+").expect("a constant pattern"));
+
 impl LengthUnit {
     /// The length of a text; `None` for [`LengthUnit::Tokens`], which only the provider knows.
     pub fn count(self, text: &str) -> Option<usize> {
-        static WORD_RUN: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new(r"[\p{L}\p{N}_]+").expect("a constant pattern"));
         Some(match self {
             Self::Characters => text.chars().count(),
             Self::Graphemes => text.graphemes(true).count(),

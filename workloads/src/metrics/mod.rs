@@ -16,15 +16,19 @@ use capo_core::workload::{RolloutContext, RolloutError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::files::{FileError, Sources};
+use crate::files::Sources;
 
+pub(crate) use crate::settings::DefinitionError;
 pub use answer::visible;
 pub use equality::normalize;
 pub use json::SchemaSource;
 pub use length::LengthUnit;
 pub use numeric::{Extraction, boxed, extract, gold, is_correct};
+pub use overlap::RougeKind;
 pub use pattern::{Group, Occurrence};
 pub use refusal::{Comparison, Phrases, Position};
+pub use scorer::Scoring;
+pub(crate) use scorer::TYPES as SCORERS;
 
 /// Declares the families of metrics: of each module the types that study files choose between, with a sentence for
 /// people. A type's name in study files is its variant's in snake_case.
@@ -65,6 +69,12 @@ metrics! {
         /// The answer matches a regular expression.
         Regex(Pattern),
     }
+    overlap {
+        /// How many words the answer shares with what is expected, as SQuAD counts them.
+        F1(F1),
+        /// How many words or sequences of words the answer shares with what is expected (ROUGE).
+        Rouge(Rouge),
+    }
     numeric {
         /// The answer's number is the expected one.
         Numeric(Numeric),
@@ -92,6 +102,12 @@ metrics! {
     judge {
         /// What a judge model thinks of the answer.
         Judge(JudgeMetric),
+    }
+    scorer {
+        /// What a program of your own says of the answer; not in a browser.
+        Command(CommandScorer),
+        /// What an HTTP endpoint of your own says of the answer.
+        Http(HttpScorer),
     }
 }
 
@@ -134,34 +150,6 @@ impl MetricDefinition {
     }
 }
 
-/// What is wrong with a definition, and in which of its keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DefinitionError {
-    /// A value that makes no sense.
-    Value {
-        /// The key within the metric.
-        key: &'static str,
-        /// What is wrong and what to do.
-        problem: String,
-    },
-    /// A file that cannot be read.
-    File {
-        /// The key that names the file.
-        key: &'static str,
-        /// The error that this one passes on.
-        error: FileError,
-    },
-}
-
-impl DefinitionError {
-    fn new(key: &'static str, problem: impl Into<String>) -> Self {
-        Self::Value {
-            key,
-            problem: problem.into(),
-        }
-    }
-}
-
 /// What each family of metrics says about itself.
 trait Family {
     /// The name the user chose.
@@ -188,6 +176,8 @@ enum Way {
     Rule(Box<dyn Rule>),
     /// By asking the judge's model.
     Judge(Box<judge::Judge>),
+    /// By asking a scorer.
+    Score(Box<scorer::Score>),
 }
 
 impl Way {
@@ -220,6 +210,8 @@ pub struct Sample<'a> {
     pub finish: Finish,
     /// What the answer consumed.
     pub usage: CallUsage,
+    /// What own scorers need to know and have said.
+    pub scoring: &'a Scoring<'a>,
 }
 
 impl Sample<'_> {
@@ -267,9 +259,14 @@ impl Metric {
     /// The most calls of the judge's model that one measurement makes.
     pub fn judge_calls(&self) -> u64 {
         match &self.way {
-            Way::Rule(_) => 0,
+            Way::Rule(_) | Way::Score(_) => 0,
             Way::Judge(_) => judging::ATTEMPTS,
         }
+    }
+
+    /// Whether it must know the example's columns.
+    pub(crate) fn wants_columns(&self) -> bool {
+        matches!(self.way, Way::Score(_))
     }
 
     /// Whether an example's reference is one this metric can compare with.
@@ -279,14 +276,14 @@ impl Metric {
     pub(crate) fn check_reference(&self, reference: &str) -> Result<(), String> {
         match &self.way {
             Way::Rule(rule) => rule.check_reference(reference),
-            Way::Judge(_) => Ok(()),
+            Way::Judge(_) | Way::Score(_) => Ok(()),
         }
     }
 
     /// Measures one answer.
     ///
     /// # Errors
-    /// When a judge gives no usable verdict, or a price that is to be measured is unknown.
+    /// When a judge gives no usable verdict or a scorer no usable number, or a price that is to be measured is unknown.
     pub async fn measure(
         &self,
         sample: &Sample<'_>,
@@ -295,6 +292,7 @@ impl Metric {
         let mut finding = match &self.way {
             Way::Rule(rule) => rule.measure(sample)?,
             Way::Judge(judge) => judge.measure(sample, context).await?,
+            Way::Score(score) => score.measure(sample, context).await?,
         };
         if self.invert {
             finding.value = 1.0 - finding.value;

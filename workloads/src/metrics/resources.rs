@@ -155,6 +155,7 @@ mod tests {
             reference: None,
             finish: capo_core::llm::Finish::Stop,
             usage: capo_core::llm::CallUsage { usd: None, ..USAGE },
+            scoring: &super::super::Scoring::default(),
         };
         assert!(
             dollars

@@ -4,7 +4,7 @@ use capo_core::llm::{CallUsage, ChatRequest, ChatResponse, Finish, LlmError, Rol
 use capo_core::workload::{Caller, RolloutContext};
 use futures::future::LocalBoxFuture;
 
-use super::{DefinitionError, Finding, Metric, MetricDefinition, Sample};
+use super::{DefinitionError, Finding, Metric, MetricDefinition, Sample, Scoring};
 use crate::files::{Files, MemoryFiles, Sources};
 
 pub(super) const USAGE: CallUsage = CallUsage {
@@ -58,6 +58,7 @@ pub(super) fn measure_finished(
         reference: Some(reference),
         finish,
         usage: USAGE,
+        scoring: &Scoring::default(),
     };
     let context = RolloutContext {
         prompt: "",

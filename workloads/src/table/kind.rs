@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 use super::{SETS, SetName, TableSettings, build};
 use crate::data::{DataSettings, declared_by};
 use crate::kind::{Declared, Kind, Making, drawn_rows};
+use crate::metrics::SCORERS;
+use crate::outside::{Party, Written};
 use crate::settings::{merged, names, schema};
 
 pub(crate) const KIND: Kind = Kind {
     files: &["data", "evaluate_data"],
     about: |_| Some("own table".to_owned()),
     drawn: drawn_rows,
+    outside,
     ..Kind::new("table", "Own table", include_str!("beginning.toml"), || {
         [names::<DataSettings>(), names::<TableSettings>(), &[SETS]].concat()
     })
@@ -23,7 +26,36 @@ pub(crate) const MAKING: Making = Making {
     ..Making::by(build)
 };
 
-/// What its metrics are does not depend on what they compare with.
+/// The scorers among its metrics and those of its further sets.
+fn outside(settings: &Table) -> Vec<Written<'_>> {
+    let sets = settings.get(SETS).and_then(Value::as_array).into_iter().flatten();
+    let sets = sets
+        .enumerate()
+        .filter_map(|(index, set)| Some((format!("workload.set[{index}]"), set.as_object()?)));
+    let tables = std::iter::once(("workload".to_owned(), settings)).chain(sets);
+    tables.flat_map(|(key, table)| scorers(&key, table)).collect()
+}
+
+fn scorers<'a>(key: &str, table: &'a Table) -> Vec<Written<'a>> {
+    let metrics = table
+        .get("metric")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let metrics = metrics.enumerate();
+    let scorer = |(index, metric): (usize, &'a Value)| {
+        let is_scorer = SCORERS.contains(&metric["type"].as_str()?);
+        let settings = metric.as_object().filter(|_| is_scorer)?;
+        Some(Written {
+            party: Party::Scorer(metric["name"].as_str().unwrap_or_default().to_owned()),
+            key: format!("{key}.metric[{index}]"),
+            settings,
+        })
+    };
+    metrics.filter_map(scorer).collect()
+}
+
+/// What its metrics are does not depend on what they compare with, or on where scorers are.
 fn declared(settings: &Table) -> Option<Declared> {
     let mut settings = settings.clone();
     settings.insert("user".to_owned(), json!("1"));
@@ -33,6 +65,14 @@ fn declared(settings: &Table) -> Option<Declared> {
             if let Some(text) = metric.get_mut(template) {
                 *text = json!("1");
             }
+        }
+        if metric
+            .get("type")
+            .is_some_and(|of_type| SCORERS.iter().any(|scorer| of_type == scorer))
+        {
+            metric.retain(|key, _| !["command", "env"].contains(&key.as_str()));
+            metric.insert("type".to_owned(), json!("http"));
+            metric.insert("endpoint".to_owned(), json!("http://localhost"));
         }
     }
     declared_by(build, &settings, &["user", "metric"])

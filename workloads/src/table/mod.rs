@@ -16,12 +16,12 @@ use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
 use capo_core::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use web_time::Instant;
 
 use crate::data::{DataSettings, Example, Examples, refuse_overlap};
 use crate::files::{Files, Sources};
-use crate::metrics::{DefinitionError, Metric, MetricDefinition};
+use crate::metrics::{Metric, MetricDefinition};
 use crate::settings::{BuildError, Settings, Workloads};
 use crate::template::Template;
 
@@ -66,6 +66,9 @@ pub struct Table {
     optimize: Vec<String>,
     evaluate: Vec<String>,
     cases: HashMap<String, Case>,
+    /// What is measured and how, and what that reads.
+    measuring: String,
+    measures_dollars: bool,
     fingerprint: String,
 }
 
@@ -74,6 +77,8 @@ struct Case {
     user: String,
     /// What each metric compares with, in the metrics' order.
     references: Vec<Option<String>>,
+    /// The columns, where a metric must know them.
+    columns: Option<Map<String, Value>>,
 }
 
 /// Builds the main table and one workload for each `[[workload.set]]`.
@@ -151,12 +156,17 @@ impl Table {
     fn read(mut settings: Settings, name: String, files: &dyn Files) -> Result<(Self, Examples), BuildError> {
         let key = settings.key().to_owned();
         let data: DataSettings = settings.take()?;
+        check_types(&settings)?;
         let TableSettings { user, metrics } = settings.take()?;
         settings.finish()?;
 
         let mut sources = Sources::new(files);
         let examples = Examples::load(&data, &key, &mut sources)?;
+        sources.begin_part();
         let columns = compile(&metrics, &key, &mut sources)?;
+        let measuring = json!({ "metrics": metrics, "files": sources.part() }).to_string();
+        let of_dollars = |metric: &MetricDefinition| matches!(metric, MetricDefinition::Dollars(_));
+        let measures_dollars = metrics.iter().any(of_dollars);
         let template = Template::compile(format!("{key}.user"), &user)?;
         let (mut cases, mut bytes) = (HashMap::new(), 0);
         let started = Instant::now();
@@ -195,6 +205,8 @@ impl Table {
             optimize: ids(&examples.optimize),
             evaluate: ids(&examples.evaluate),
             cases,
+            measuring,
+            measures_dollars,
             fingerprint: sources.fingerprint(),
         };
         Ok((table, examples))
@@ -203,6 +215,27 @@ impl Table {
     fn measures(&self, metric: &str) -> bool {
         self.metrics.iter().any(|own| own.spec().name == metric)
     }
+}
+
+/// Refuses metrics that are no tables, by whose `type` is told whether a study runs programs of its own, and a type
+/// that people look for.
+fn check_types(settings: &Settings) -> Result<(), BuildError> {
+    let metrics = settings.get("metric").and_then(Value::as_array);
+    for (index, metric) in metrics.into_iter().flatten().enumerate() {
+        let problem = match metric.as_object().map(|metric| metric.get("type")) {
+            None => "write each metric as a [[workload.metric]] table",
+            Some(Some(of_type)) if of_type == "similarity" => {
+                "there is no similarity of vectors: the model of the role `embeddings` is asked before a run and \
+                 never in one; use a scorer of your own (`command`, `http`), `rouge` or `judge`"
+            }
+            Some(_) => continue,
+        };
+        return Err(BuildError::setting(
+            format!("{}.metric[{index}]", settings.key()),
+            problem,
+        ));
+    }
+    Ok(())
 }
 
 /// A metric with the template of what it compares with.
@@ -232,12 +265,7 @@ fn compile(
             definitions[..index].iter().map(MetricDefinition::name),
             &key,
         )?;
-        let metric = definition.compile(sources).map_err(|error| match error {
-            DefinitionError::Value { key: own, problem } => {
-                BuildError::setting(format!("{key}.{own}"), problem)
-            }
-            DefinitionError::File { key: own, error } => BuildError::file(format!("{key}.{own}"), error),
-        })?;
+        let metric = definition.compile(sources).map_err(|error| error.at(&key))?;
         let reference = definition
             .reference()
             .map(|source| Template::compile(format!("{key} ({name})"), source))
@@ -309,9 +337,11 @@ impl Case {
                 format!("the user message from {} is empty", user.key()),
             ));
         }
+        let wants_columns = columns.iter().any(|column| column.metric.wants_columns());
         Ok(Self {
             user: text,
             references,
+            columns: wants_columns.then(|| example.fields.clone()),
         })
     }
 }

@@ -6,10 +6,10 @@ use capo_core::usage::Usage;
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Case, Table};
-use crate::metrics::{Finding, Metric, Sample, visible};
+use crate::metrics::{Finding, Metric, Sample, Scoring, visible};
 
 impl Workload for Table {
     fn name(&self) -> &str {
@@ -29,6 +29,22 @@ impl Workload for Table {
 
     fn fingerprint(&self) -> String {
         self.fingerprint.clone()
+    }
+
+    fn contents(&self, split: Split) -> Option<Vec<String>> {
+        let content = |id: &String| {
+            let Case {
+                user,
+                references,
+                columns,
+            } = self.cases.get(id)?;
+            Some(json!([self.measuring, user, references, columns]).to_string())
+        };
+        self.examples(split).iter().map(content).collect()
+    }
+
+    fn measures_dollars(&self) -> bool {
+        self.measures_dollars
     }
 
     fn description(&self) -> String {
@@ -71,6 +87,7 @@ impl Table {
 
         let mut measurements = Measurements::new();
         let mut outcome = Vec::from_iter(remark(&response, &answer));
+        let scoring = Scoring::of(case.columns.as_ref());
         for (metric, reference) in self.metrics.iter().zip(&case.references) {
             let sample = Sample {
                 user: &case.user,
@@ -78,6 +95,7 @@ impl Table {
                 reference: reference.as_deref(),
                 finish: response.finish,
                 usage: response.usage,
+                scoring: &scoring,
             };
             let finding = metric.measure(&sample, &context).await?;
             outcome.push(line(metric.spec(), &finding));

@@ -1,5 +1,8 @@
 //! The table from the study file's keys to measurements.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod scorers;
+
 use std::cell::RefCell;
 
 use capo_core::llm::{CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, LlmError, Message, Role};
@@ -109,6 +112,39 @@ fn roll(workload: &dyn Workload, example: &str, caller: &dyn Caller) -> Result<R
         caller,
     };
     block_on(workload.rollout(context))
+}
+
+#[test]
+fn what_a_rollout_depends_on_is_the_rows_text_and_what_is_measured_whichever_the_split() {
+    let contents = |changes: &Value, files: &MemoryFiles| -> Vec<String> {
+        let table = build_with(&with(sums(), changes), files).unwrap().remove(0);
+        let of = |split| table.contents(split).unwrap();
+        [of(Split::Optimize), of(Split::Evaluate)].concat()
+    };
+    let usual = contents(&json!({}), &files());
+    assert_eq!(usual.len(), 3);
+    // Other splits and more rows leave those that there were.
+    let more = files().with(
+        "sums.jsonl",
+        "{\"q\": \"1+1\", \"a\": \"2\"}\n{\"q\": \"2+2\", \"a\": \"4\"}\n{\"q\": \"3+3\", \"a\": \"6\"}\n{\"q\": \"4+4\", \"a\": \"8\"}\n",
+    );
+    let moved = contents(&json!({ "optimize": 1, "evaluate": 3 }), &more);
+    assert_eq!(moved[..3], usual);
+    // Other questions, expectations and metrics do not, nor does what a metric reads.
+    for changes in [
+        json!({ "user": "{{ q }} = ?" }),
+        json!({ "metric": [{"type": "numeric", "name": "accuracy", "expected": "{{ a }}0"}] }),
+        json!({ "metric": [{"type": "numeric", "name": "accuracy", "expected": "{{ a }}", "invert": true}] }),
+    ] {
+        let others = contents(&changes, &files());
+        assert!(others.iter().all(|other| !usual.contains(other)), "{changes}");
+    }
+    let of_schema = |schema: &str| {
+        let metric = json!({ "metric": [{"type": "json_schema", "name": "fits", "schema": "s.json"}] });
+        contents(&metric, &files().with("s.json", schema))
+    };
+    assert_eq!(of_schema("true"), of_schema("true"));
+    assert_ne!(of_schema("true"), of_schema("{}"));
 }
 
 #[test]
@@ -443,6 +479,8 @@ fn the_documented_studies_build() {
             "accuracy",
             "too_long",
             "courtesy",
+            "tone",
+            "jargon",
             "prompt_length",
             "over_refusal",
             "prompt_length"

@@ -11,6 +11,7 @@ use capo_world::simulated::SolutionScript;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use indexmap::{IndexMap, IndexSet};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::airline::Airline;
@@ -51,6 +52,8 @@ pub struct Tau2<W> {
     metrics: Vec<MetricSpec>,
     max_steps: u32,
     max_errors: u32,
+    /// A hash of all files and of the tools, however the splits came about.
+    surroundings: String,
     fingerprint: String,
 }
 
@@ -182,7 +185,9 @@ impl<W: Domain> Tau2<W> {
             tasks.insert(id.clone(), task.clone());
         }
         let of_vectors = embeddings.is_some().then_some(&splits);
-        let fingerprint = fingerprint(&sources.fingerprint(), &offered, of_vectors);
+        let files = sources.fingerprint();
+        let surroundings = fingerprint(&files, &offered, None);
+        let fingerprint = fingerprint(&files, &offered, of_vectors);
         Ok(Self {
             fresh,
             policy,
@@ -194,6 +199,7 @@ impl<W: Domain> Tau2<W> {
             metrics: metrics(),
             max_steps: settings.max_steps,
             max_errors: settings.max_errors,
+            surroundings,
             fingerprint,
         })
     }
@@ -311,6 +317,19 @@ impl<W: Domain> Workload for Tau2<W> {
 
     fn fingerprint(&self) -> String {
         self.fingerprint.clone()
+    }
+
+    fn contents(&self, split: Split) -> Option<Vec<String>> {
+        let examples = self.examples(split);
+        let mean_reference = self.mean_reference(examples.first()?);
+        let (surroundings, reference, steps, errors) = (
+            &self.surroundings,
+            self.reference,
+            self.max_steps,
+            self.max_errors,
+        );
+        let content = json!([surroundings, reference, steps, errors, mean_reference]).to_string();
+        Some(vec![content; examples.len()])
     }
 
     fn description(&self) -> String {

@@ -198,6 +198,7 @@ use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, W
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use episode::{Customer, converse};
@@ -319,6 +320,19 @@ impl Desk {
         Rc::clone(&self.shops[(self.passed_over + index) / BATCH])
     }
 
+    /// A hash of what surrounds the prompt, whatever the task.
+    fn surroundings(&self) -> Sha256 {
+        let mut hash = Sha256::new();
+        for part in [generator::VERSION, policy::TEXT, &episode::frame("")] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        for tool in self.tools.iter() {
+            hash.update(serde_json::to_string(tool).unwrap_or_default());
+        }
+        hash
+    }
+
     /// The tools as the agent is offered them.
     pub fn tools(&self) -> &[ToolSpec] {
         &self.tools
@@ -342,20 +356,36 @@ impl Workload for Desk {
     }
 
     fn fingerprint(&self) -> String {
-        let mut hash = Sha256::new();
-        for part in [generator::VERSION, policy::TEXT, &episode::frame("")] {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
-        for tool in self.tools.iter() {
-            hash.update(serde_json::to_string(tool).unwrap_or_default());
-        }
+        let mut hash = self.surroundings();
         if self.user == UserKind::Llm {
             for task in self.tasks.values() {
                 hash.update(Persona::new(&task.script).instructions());
             }
         }
         hex(&hash.finalize())
+    }
+
+    fn contents(&self, split: Split) -> Option<Vec<String>> {
+        let surroundings = hex(&self.surroundings().finalize());
+        let mean_reference = self.mean_reference[usize::from(split == Split::Evaluate)];
+        let content = |id: &String| {
+            let persona = match self.user {
+                UserKind::Scripted => None,
+                UserKind::Llm => Some(Persona::new(&self.tasks.get(id)?.script)),
+            };
+            let instructions = persona.as_ref().map(Persona::instructions);
+            Some(
+                json!([
+                    surroundings,
+                    self.user,
+                    self.max_steps,
+                    mean_reference,
+                    instructions
+                ])
+                .to_string(),
+            )
+        };
+        self.examples(split).iter().map(content).collect()
     }
 
     fn description(&self) -> String {

@@ -15,12 +15,13 @@ use arrows::Arrow;
 use modules::Crate;
 
 /// The crates by their folders of sources, and what may not run in circles there.
-const CRATES: [(&str, Among); 11] = [
+const CRATES: [(&str, Among); 12] = [
     ("core/src", Among::Files),
     ("world/src", Among::Files),
     ("models/src", Among::Files),
     ("workloads/src", Among::Files),
     ("rewriter/src", Among::Files),
+    ("gateway/src", Among::Files),
     ("server/api/src", Among::Files),
     ("server/hosted/src", Among::Files),
     ("server/team/src", Among::Files),

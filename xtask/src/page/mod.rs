@@ -15,6 +15,7 @@ use crate::scratch::Scratch;
 use crate::workspace::{DRIVER, Workspace};
 use crate::{build, command};
 
+pub(crate) use shell::hash;
 pub(crate) use stamp::run as stamp;
 
 /// How the page's module is compiled.

@@ -47,7 +47,7 @@ fn read_into(files: &mut BTreeMap<String, Vec<u8>>, directory: &Path, prefix: &s
 }
 
 /// SHA-256 in hexadecimal digits.
-pub(super) fn hash(bytes: &[u8]) -> String {
+pub(crate) fn hash(bytes: &[u8]) -> String {
     use std::fmt::Write;
 
     let mut digits = String::new();

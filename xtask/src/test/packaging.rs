@@ -13,8 +13,8 @@ use crate::workspace::Workspace;
 /// The program that the unit starts, which is not there.
 const PROGRAM: &str = "/usr/local/bin/capo";
 
-/// Lints the Dockerfile, holds the compose file against its specification, and has systemd, where it is installed, read the
-/// unit.
+/// Lints the Dockerfile and the installer, holds the compose file against its specification, and has systemd, where it is
+/// installed, read the unit.
 ///
 /// # Errors
 /// One of them does not hold, or the image builds with another Rust than this checkout.
@@ -22,6 +22,7 @@ pub(super) fn check(workspace: &Workspace, toolbox: &Toolbox) -> Result<()> {
     let path = |name: &str| workspace.root.join("server/packaging").join(name);
     let lint = |program: &str| Command::new(toolbox.packaging_lint(program));
     command::run(lint("hadolint").arg(path("Dockerfile")))?;
+    command::run(lint("shellcheck").arg(path("install.sh")))?;
     let mut compose = lint("check-jsonschema");
     compose.args(["--builtin-schema", "vendor.compose-spec"]);
     command::run(compose.arg(path("compose.yaml")))?;

@@ -65,7 +65,7 @@ impl Step {
             Self::EndToEnd => "the binary and the page, used as a person would",
             Self::Rustdoc => "the API documentation builds without a warning",
             Self::Docs => "the generated pages of docs/ are up to date",
-            Self::Packaging => "the files of containers and systemd hold",
+            Self::Packaging => "the files of containers and systemd hold, and the installer",
             Self::Guides => "what the guides of docs/ add compiles",
             Self::Released => "the same, small and fast as people get them",
             Self::Litellm => "the wire formats, as another program reads and writes them",

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use crate::journal::{EffectName, FailureEvent};
+use crate::journal::{EffectName, FailureEvent, ReusedFrom};
 use crate::llm::Role;
 use crate::study::budget::Spent;
 use crate::study::usage::{RoleUsage, Usage};
@@ -18,6 +18,27 @@ pub struct Ledger {
     search: Usage,
     evaluation: Usage,
     dollars: Dollars,
+    reused: Reused,
+}
+
+/// What was taken over from earlier runs. Nothing of it counts as spent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reused {
+    /// Rollouts, held-out ones included.
+    pub rollouts: u64,
+    /// Critiques.
+    pub critiques: u64,
+    /// Rewrites.
+    pub rewrites: u64,
+    /// What all of them had consumed in the runs that paid for them.
+    pub usage: Usage,
+}
+
+impl Reused {
+    /// Rollouts, critiques and rewrites together.
+    pub fn effects(&self) -> u64 {
+        self.rollouts + self.critiques + self.rewrites
+    }
 }
 
 /// Dollars as a budget bounds them.
@@ -96,9 +117,29 @@ impl Ledger {
         }
     }
 
-    pub(super) fn search(&mut self, usage: &Usage) {
+    /// Counts a critique or a rewrite, which `count` names: as spent, or as taken over.
+    pub(super) fn search(
+        &mut self,
+        usage: &Usage,
+        from: Option<&ReusedFrom>,
+        count: fn(&mut Reused) -> &mut u64,
+    ) {
+        if let Some(from) = from {
+            self.reuse(from, count);
+            return;
+        }
         self.dollars.made(usage);
         self.search.merge(usage);
+    }
+
+    pub(super) fn reuse(&mut self, from: &ReusedFrom, count: fn(&mut Reused) -> &mut u64) {
+        *count(&mut self.reused) += 1;
+        self.reused.usage.merge(&from.usage);
+    }
+
+    /// What was taken over from earlier runs.
+    pub fn reused(&self) -> &Reused {
+        &self.reused
     }
 
     pub(super) fn failure(&mut self, event: &FailureEvent) {

@@ -23,7 +23,7 @@ use crate::study::budget::{Budget, Spent};
 use crate::study::ids::{CandidateId, Round};
 use crate::study::workload::Split;
 
-pub use ledger::Ledger;
+pub use ledger::{Ledger, Reused};
 pub(crate) use rollouts::is_decided;
 pub use rollouts::{RolloutTable, Row, SetKey};
 
@@ -114,6 +114,7 @@ pub struct RunState {
     rounds: Vec<RoundEvent>,
     learned: Vec<LearnedEvent>,
     spent_by_round: Vec<Spent>,
+    reused_by_round: Vec<u64>,
     steers: Vec<SteerEvent>,
     finished: Option<Rc<FinishedEvent>>,
     ledger: Ledger,
@@ -200,9 +201,10 @@ impl RunState {
             Event::Rollout(event) => {
                 let candidate = self.index_of(&event.candidate)?;
                 self.rollouts.insert(candidate, event, line)?;
-                match &event.failed {
-                    None => self.ledger.rollout(event.split, &event.usage),
-                    Some(reason) => self.failed.push(FailedRollout::new(event, reason)),
+                match (&event.failed, &event.reused_from) {
+                    (Some(reason), _) => self.failed.push(FailedRollout::new(event, reason)),
+                    (None, Some(from)) => self.ledger.reuse(from, |reused| &mut reused.rollouts),
+                    (None, None) => self.ledger.rollout(event.split, &event.usage),
                 }
                 if !self.attempts.is_empty() {
                     let effect = event.effect();
@@ -221,7 +223,9 @@ impl RunState {
             Event::Critique(event) => {
                 self.critiques
                     .insert((event.candidate, event.round), event.feedback.as_str().into());
-                self.ledger.search(&event.usage);
+                let from = event.reused_from.as_deref();
+                self.ledger
+                    .search(&event.usage, from, |reused| &mut reused.critiques);
             }
             Event::Rewrite(event) => {
                 let rewritten = Rewritten {
@@ -232,7 +236,9 @@ impl RunState {
                 };
                 self.rewrites
                     .insert((event.round, event.parent, event.index), rewritten);
-                self.ledger.search(&event.usage);
+                let from = event.reused_from.as_deref();
+                self.ledger
+                    .search(&event.usage, from, |reused| &mut reused.rewrites);
             }
             Event::Failure(event) => {
                 *self.failures.entry(event.kind).or_default() += 1;
@@ -258,6 +264,7 @@ impl RunState {
             Event::Round(event) => {
                 self.rounds.push(event.clone());
                 self.spent_by_round.push(self.ledger.spent());
+                self.reused_by_round.push(self.ledger.reused().effects());
             }
             Event::Learned(event) => self.learned.push(event.clone()),
             Event::Steer(event) => {
@@ -413,6 +420,11 @@ impl RunState {
     /// What had been spent at the end of each complete round, in order.
     pub(crate) fn spent_by_round(&self) -> &[Spent] {
         &self.spent_by_round
+    }
+
+    /// How many effects had been taken over from earlier runs at the end of each complete round, in order.
+    pub(crate) fn reused_by_round(&self) -> &[u64] {
+        &self.reused_by_round
     }
 
     /// What people changed, in order.

@@ -259,11 +259,14 @@ impl Arena {
                 budget.usd.and(spent.usd),
             )
         };
-        let rounds = journal.state().spent_by_round();
+        let (spent, reused) = (
+            journal.state().spent_by_round(),
+            journal.state().reused_by_round(),
+        );
+        // What earlier runs paid for comes to an end.
+        let rounds: Vec<_> = spent.iter().map(bounded).zip(reused).collect();
         let pairs = rounds.windows(2).rev();
-        let idle = pairs
-            .take_while(|pair| bounded(&pair[0]) == bounded(&pair[1]))
-            .count();
+        let idle = pairs.take_while(|pair| pair[0] == pair[1]).count();
         if idle < IDLE_ROUNDS {
             return Ok(());
         }

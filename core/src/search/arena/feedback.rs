@@ -36,11 +36,11 @@ impl Arena {
         }
         self.may_start()?;
         let evidence = self.evidence(parent, guidance).await?;
-        let (feedback, usage) = if settings.form == FeedbackForm::Trajectory {
+        let (feedback, usage, input) = if settings.form == FeedbackForm::Trajectory {
             let context = json!({
                 "groups": evidence.groups, "omitted": evidence.omitted, "max_characters": settings.max_characters,
             });
-            (Template::Trajectories.render(context), Usage::default())
+            (Template::Trajectories.render(context), Usage::default(), None)
         } else {
             let (objective, constraints) = self.view(parent, guidance)?;
             let text = Template::Critic.render(json!({
@@ -54,16 +54,21 @@ impl Arena {
                 round: guidance.round,
             };
             let seed = self.seed_for("critique", guidance.round, parent, 0);
-            let (answer, usage) = self
-                .ask(Role::Critic, vec![Message::user(text)], seed, of, "the critique")
-                .await?;
-            (answer.message.text().trim().to_owned(), usage)
+            let messages = vec![Message::user(text)];
+            let input = self.input_of(Role::Critic, &messages, seed);
+            if let Some(known) = self.take_over_critique(parent, guidance.round, input.as_deref())? {
+                return Ok(known);
+            }
+            let (answer, usage) = self.ask(Role::Critic, messages, seed, of, "the critique").await?;
+            (answer.message.text().trim().to_owned(), usage, input)
         };
         let event = CritiqueEvent {
             candidate: parent,
             round: guidance.round,
             feedback: feedback.clone(),
             usage,
+            input,
+            reused_from: None,
         };
         self.journal.borrow_mut().record(&Event::Critique(event))?;
         Ok(feedback)

@@ -253,7 +253,7 @@ impl Arena {
         Ok(rollouts)
     }
 
-    /// Rollouts that [`Arena::measure`] would have to make.
+    /// Rollouts that [`Arena::measure`] would have to pay for.
     pub(crate) fn missing(&self, candidates: &[CandidateId], batch: &Batch) -> u64 {
         let repeats = self.problem.borrow().study().study.repeats;
         let journal = self.journal.borrow();
@@ -273,7 +273,7 @@ impl Arena {
                 missing += examples
                     .iter()
                     .filter(|example| !self.is_left_out(set, **example))
-                    .map(|example| u64::from(repeats - made(example)))
+                    .map(|example| self.unpaid(*candidate, set, *example, made(example)..repeats))
                     .sum::<u64>();
             }
         }

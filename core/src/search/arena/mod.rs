@@ -12,6 +12,7 @@ mod feedback;
 mod learning;
 mod measure;
 mod offspring;
+mod reuse;
 mod rollouts;
 mod rounds;
 mod spending;
@@ -24,7 +25,8 @@ use serde::Serialize;
 
 use crate::journal::run_state::SetKey;
 use crate::journal::{
-    CandidateEvent, EffectName, Event, Journal, JournalError, Origin, SCHEMA, StoreError, StudyEvent,
+    CandidateEvent, EarlierRuns, EffectName, Event, Journal, JournalError, Origin, SCHEMA, StoreError,
+    StudyEvent,
 };
 use crate::llm::{FailureKind, Llm, Role};
 use crate::notice::Observer;
@@ -83,6 +85,8 @@ pub struct RunOptions {
     pub control: Control,
     /// Who is told of waits for external agents; of those for models, who made the models knows.
     pub observer: Option<Observer>,
+    /// What is taken over from earlier runs in place of paying for it.
+    pub earlier: EarlierRuns,
 }
 
 impl Default for RunOptions {
@@ -94,6 +98,7 @@ impl Default for RunOptions {
             clock: Rc::new(Stopped),
             control: Control::new(),
             observer: None,
+            earlier: EarlierRuns::default(),
         }
     }
 }
@@ -180,6 +185,8 @@ pub struct Arena {
     replays: Cell<bool>,
     /// Rounds that a replay goes through at most.
     most_rounds: Cell<Option<Round>>,
+    /// What rollouts depend on beside prompt and repeat, by workload and example as their records have it.
+    inputs: Vec<Vec<String>>,
     seed: CandidateId,
 }
 
@@ -196,6 +203,8 @@ impl Arena {
     ) -> Result<Self, JournalError> {
         let id = problem.id();
         let budget = problem.study().budget;
+        let workloads = problem.records();
+        let inputs = workloads.values().map(|record| record.inputs.clone()).collect();
         if let Some(recorded) = journal.state().study().cloned() {
             if !recorded.is_of(&id) {
                 return Err(JournalError::OtherStudy(explain_difference(&recorded, &problem)));
@@ -229,7 +238,7 @@ impl Arena {
                 id,
                 study: problem.study().clone(),
                 started_at: options.started_at.clone(),
-                workloads: problem.records(),
+                workloads,
                 version: env!("CARGO_PKG_VERSION").into(),
             })))?;
         }
@@ -264,6 +273,7 @@ impl Arena {
             multipliers: RefCell::new(None),
             replays: Cell::new(false),
             most_rounds: Cell::new(None),
+            inputs,
             seed,
         })
     }
@@ -450,16 +460,6 @@ impl Arena {
 
 fn explain_difference(recorded: &StudyEvent, problem: &Problem) -> Vec<String> {
     let mut lines = differences(&recorded.study.identity(), &problem.study().identity(), 8);
-    for (name, record) in problem.records() {
-        let then = recorded
-            .workloads
-            .get(&name)
-            .map(|record| record.fingerprint.as_str());
-        if then.is_some_and(|then| then != record.fingerprint) {
-            lines.push(format!(
-                "workload `{name}`: its data changed since the journal was written"
-            ));
-        }
-    }
+    lines.extend(problem.changed_data(recorded));
     lines
 }

@@ -178,6 +178,10 @@ impl Arena {
             index,
         };
         let mut messages = vec![Message::user(self.rewrite_text(task, form, feedback, guidance)?)];
+        let input = self.input_of(Role::Rewriter, &messages, self.rewrite_seed(guidance.round, task));
+        if let Some(known) = self.take_over_rewrite(task, guidance.round, input.as_deref())? {
+            return Ok(known.child);
+        }
         let mut attempt = 0;
         let unusable = self.journal.borrow().state().unusable(&of).cloned();
         if let Some(Unusable { answer, reason }) = unusable {
@@ -191,20 +195,20 @@ impl Arena {
             let (answer, usage) = match asked.await? {
                 Ok(answered) => answered,
                 Err(NoRoom { message, usage }) => {
-                    self.record_rewrite(task, guidance.round, None, Some(message), usage)?;
+                    self.record_rewrite(task, guidance.round, Err(message), usage, input)?;
                     return Ok(None);
                 }
             };
             let reason = match usable(form, &answer, &self.prompt(parent)) {
                 Ok(text) => {
                     let child = self.admit(text, guidance.round, Origin::Rewrite, vec![parent])?;
-                    self.record_rewrite(task, guidance.round, Some(child), None, usage)?;
+                    self.record_rewrite(task, guidance.round, Ok(child), usage, input)?;
                     return Ok(Some(child));
                 }
                 Err(reason) => reason,
             };
             if attempt == 1 || form == RewriteForm::Learned {
-                self.record_rewrite(task, guidance.round, None, Some(reason.into()), usage)?;
+                self.record_rewrite(task, guidance.round, Err(reason.into()), usage, input)?;
                 return Ok(None);
             }
             attempt += 1;
@@ -272,10 +276,14 @@ impl Arena {
         &self,
         task: RewriteTask,
         round: Round,
-        child: Option<CandidateId>,
-        reason: Option<String>,
+        outcome: Result<CandidateId, String>,
         usage: Usage,
+        input: Option<String>,
     ) -> Result<(), Halt> {
+        let (child, reason) = match outcome {
+            Ok(child) => (Some(child), None),
+            Err(reason) => (None, Some(reason)),
+        };
         let event = RewriteEvent {
             round,
             parent: task.parent,
@@ -284,6 +292,8 @@ impl Arena {
             child,
             reason,
             usage,
+            input,
+            reused_from: None,
         };
         Ok(self.journal.borrow_mut().record(&Event::Rewrite(event))?)
     }

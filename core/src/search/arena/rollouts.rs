@@ -64,9 +64,9 @@ impl Arena {
     /// Makes rollouts, at most `concurrency` at once, journaling each as it arrives, and returns those
     /// that could not be made. The first halt lets those under way end and starts no new one; a failed
     /// one is tried again after all others while tries are left. A spent budget halts only once nothing
-    /// is under way any more: a rollout that fails gives its place back.
+    /// is under way any more: a rollout that fails gives its place back. What an earlier run made is not made again.
     pub(super) async fn run_rollouts(&self, wanted: Vec<Wanted>) -> Result<Vec<Unmade>, Halt> {
-        let mut waiting = VecDeque::from(wanted);
+        let mut waiting = VecDeque::from(self.take_over(wanted)?);
         let mut under_way = FuturesUnordered::new();
         let mut halt = None;
         let mut made = 0_u64;
@@ -194,7 +194,7 @@ impl Arena {
             .into()),
         };
         if let Ok(rollout) = &answer
-            && let Err(problem) = self.check_measurements(wanted, rollout)
+            && let Err(problem) = self.check_measurements(wanted, &rollout.measurements)
         {
             let consumed = rollout.external_usage.clone();
             answer = Err(RolloutError::failed(FailureKind::Malformed, false, problem).after(consumed));
@@ -237,7 +237,11 @@ impl Arena {
         problem.study().failures.tries.unwrap_or(usual).max(1)
     }
 
-    fn check_measurements(&self, wanted: Wanted, rollout: &Rollout) -> Result<(), String> {
+    pub(super) fn check_measurements(
+        &self,
+        wanted: Wanted,
+        measurements: &Measurements,
+    ) -> Result<(), String> {
         let problem = self.problem.borrow();
         let workload = &problem.workloads()[usize::from(wanted.set.workload)];
         // Measurements that no metric speaks of are journaled too, and JSON has no NaN.
@@ -245,20 +249,20 @@ impl Arena {
         let is_number = |name: &String, value: f64| {
             value.is_finite() && (value.abs() <= LARGEST_MEASUREMENT || !is_declared(name))
         };
-        let mut measured = rollout.measurements.iter();
+        let mut measured = measurements.iter();
         if let Some((metric, value)) = measured.find(|(name, value)| !is_number(name, **value)) {
             return Err(format!(
                 "metric `{metric}` measured {value:e}; every measurement must be a finite number between \
                  -{LARGEST_MEASUREMENT:e} and {LARGEST_MEASUREMENT:e}"
             ));
         }
-        let missing = |metric: &&MetricSpec| !rollout.measurements.contains_key(&metric.name);
+        let missing = |metric: &&MetricSpec| !measurements.contains_key(&metric.name);
         if let Some(metric) = workload.metrics().iter().find(missing) {
             return Err(format!("metric `{}` was not measured", metric.name));
         }
         let objective = problem.objective();
         if objective.workload == wanted.set.workload {
-            let value = rollout.measurements[&objective.spec.name];
+            let value = measurements[&objective.spec.name];
             if !(0.0..=1.0).contains(&value) {
                 return Err(format!(
                     "objective `{}` measured {value}, outside [0, 1]",
@@ -350,6 +354,7 @@ impl Arena {
             trace,
             usage,
             failed,
+            reused_from: None,
         };
         Ok(self.journal.borrow_mut().record(&Event::Rollout(event))?)
     }

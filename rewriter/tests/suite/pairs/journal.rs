@@ -133,6 +133,8 @@ impl Run {
             child,
             reason: child.is_none().then(|| "no block".to_owned()),
             usage: Usage::default(),
+            input: None,
+            reused_from: None,
         }));
         self.rewrites += 1;
         self
@@ -147,6 +149,8 @@ impl Run {
                 round: of.1,
                 feedback: format!("feedback on {prompt}"),
                 usage: Usage::default(),
+                input: None,
+                reused_from: None,
             }));
         }
     }

@@ -1,8 +1,13 @@
-//! `capo evaluate`: score one prompt, or those that a program asks for.
+//! `capo evaluate`: score prompts, or those that a program asks for.
 
+mod bars;
+mod junit;
 mod serve;
+mod side_by_side;
+mod trials;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use capo_core::arena::Halt;
 use capo_core::control::Control;
@@ -11,40 +16,59 @@ use capo_core::evaluate::Evaluation;
 use capo_core::ids::sha256_hex;
 use capo_core::journal::{Fsync, Journal};
 use capo_core::study::Study;
-use capo_core::summary::{Failures, Spend};
+use capo_core::summary::{Failures, Saved, Spend};
 use capo_core::workload::Split;
 use clap::ValueEnum as _;
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use self::bars::{Bar, Bound, DemandArgs};
+use self::trials::{Trial, Tried};
 use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars, estimate, number, signed, yes_no};
 use super::report;
+use super::reuse::ReuseArgs;
 use super::watch::Watched;
 use super::{StudyArgument, Told};
-use crate::files::read_prompt;
+use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
+use crate::recorded::RecordedRun;
 use crate::session::{Session, SessionError, StudyFile, open_journal};
 use crate::stderr::warn;
 use capo_core::table::Table;
 
-/// Score a prompt on a study's examples, or the prompts that a program asks for.
+const EXIT_CODES: &str = "\
+Exit codes: 0 measured, and every prompt keeps the thresholds of the study on these
+examples and what --fail-under demands, 1 error, 2 measured, and one does not,
+3 stopped by the budget or an interrupt (journal kept), 64 bad usage or study file.";
+
+/// Score prompts on a study's examples, or the prompts that a program asks for.
 #[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     study: StudyArgument,
-    /// File with the prompt, UTF-8; one line break at its end is no part of it.
+    /// File with the prompt, UTF-8; one line break at its end is no part of it. Given several times, each prompt is
+    /// compared with the first.
     #[arg(long, value_name = "FILE", required_unless_present = "serve")]
-    prompt: Option<PathBuf>,
+    prompt: Vec<PathBuf>,
+    /// Other models: PROVIDER/MODEL for the agent, or a TOML file with tables such as `[models.agent]`; `study` for the
+    /// study's own. Given several times, each prompt is measured under each.
+    #[arg(long, conflicts_with = "serve")]
+    model: Vec<String>,
     /// Which examples.
     #[arg(long, value_enum, default_value_t = SplitName::Evaluate)]
     split: SplitName,
     /// Journal that keeps the rollouts; none that is in it already is paid again, and several
-    /// prompts may share it [default: runs/STUDY-SEED.evaluate-KEY.journal.jsonl, KEY from study and
-    /// prompt].
+    /// prompts may share it [default: runs/STUDY-SEED.evaluate-KEY.journal.jsonl for each, KEY from
+    /// study, models and prompt].
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+    #[command(flatten)]
+    demands: DemandArgs,
+    #[command(flatten)]
+    reuse: ReuseArgs,
     #[command(flatten)]
     told: Told,
     #[command(flatten)]
@@ -69,7 +93,7 @@ impl From<SplitName> for Split {
     }
 }
 
-/// The object of `--json`.
+/// The object of `--json` where one prompt is measured.
 #[derive(Serialize)]
 struct Scored<'a> {
     split: Split,
@@ -78,11 +102,17 @@ struct Scored<'a> {
     feasible: Option<bool>,
     objective: Option<f64>,
     constraints: IndexMap<&'a str, ConstraintReport>,
+    /// What `--fail-under` demands, by metric.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    fail_under: IndexMap<&'a str, DemandReport>,
     estimates: &'a IndexMap<String, Estimate>,
     /// pass^k of the objective for k = 1, 2, …; empty without repeats, or where it is not 0 or 1.
     pass: &'a [f64],
     /// Of everything in the journal.
     usage: Spend,
+    /// What of it was taken over from earlier runs, and is no part of `usage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reused: Option<Saved>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failures: Option<&'a Failures>,
     journal: String,
@@ -97,57 +127,54 @@ struct ConstraintReport {
     satisfied: Option<bool>,
 }
 
+/// A demand and how a prompt does against it.
+#[derive(Serialize)]
+struct DemandReport {
+    at_least: f64,
+    mean: Option<f64>,
+    satisfied: bool,
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     args.told.log.take_effect();
     let file = args.study.read()?;
-    let Some(path) = &args.prompt else {
+    if args.prompt.is_empty() {
         return run_served(args, &file);
-    };
-    let prompt = read_prompt(path)?;
-    if prompt.trim().is_empty() {
-        return Err(Failure::usage(format!("{}: the prompt is empty", path.display())));
     }
     let split = Split::from(args.split);
-    let session = Session::new(&file, &file.keys()?, args.told.prices.table()?)?;
-    if session
-        .problem()
-        .workloads()
-        .iter()
-        .all(|workload| workload.examples(split).is_empty())
-    {
-        return Err(Failure::usage(format!(
-            "{} has no held-out examples; use --split optimize",
-            file.name
-        )));
-    }
-    let path = args.journal(&file.study, &prompt);
+    let trials = trials::planned(args, &file, split)?;
+    let demands = trials
+        .first()
+        .map(|trial| args.demands.read(trial.session.problem()));
+    let demands = demands.transpose()?.unwrap_or_default();
     let resume = resume_command(args);
-    let evaluation = carry_out(
-        args.told.log,
-        session,
-        &path,
-        &resume,
-        async |session, journal, _| session.evaluate(journal, &prompt, split).await,
-    )?;
-    let Some(evaluation) = evaluation else {
-        warn(&format!(
-            "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
-        ));
-        return Ok(Ending::Stopped);
-    };
-
-    let objective = &file.study.objective.metric;
-    if args.told.json {
-        print_json(&scored(&evaluation, objective, split, &path))?;
-    } else if evaluation.halt.is_none() {
-        print(&table(&evaluation, objective, &path))?;
+    let interrupts = Interrupts::of_run(resume.to_string())?;
+    let is_alone = trials.len() == 1;
+    let mut tried: Vec<Tried> = Vec::new();
+    // What only one prompt's table tells needs no second look into its journal.
+    let reads = !is_alone || args.demands.junit.is_some();
+    for trial in trials {
+        let Some(one) = measured(args, trial, &demands, reads, &interrupts)? else {
+            warn(&format!(
+                "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
+            ));
+            return Ok(Ending::Stopped);
+        };
+        let is_halted = one.evaluation.halt.is_some();
+        tried.push(one);
+        if is_halted {
+            break;
+        }
     }
-    let kept = evaluation.rollouts;
-    Ok(match &evaluation.halt {
-        None if evaluation.is_feasible() == Some(false) => Ending::Infeasible,
+    tell(args, &file.study, &tried, is_alone)?;
+    let halted = tried
+        .iter()
+        .find_map(|one| Some((one.evaluation.rollouts, one.evaluation.halt.as_ref()?)));
+    Ok(match halted {
+        None if tried.iter().any(Tried::is_broken) => Ending::Infeasible,
         None => Ending::Done,
-        Some(halt) => stopped(
+        Some((kept, halt)) => stopped(
             halt,
             &format!("{} kept in the journal", counted(kept, "rollout")),
             &resume,
@@ -155,17 +182,80 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     })
 }
 
+/// Measures a prompt, and reads its journal where that is to be; `None` when its end was insisted on.
+fn measured(
+    args: &EvaluateArgs,
+    trial: Trial,
+    demands: &IndexMap<String, f64>,
+    reads: bool,
+    interrupts: &Interrupts,
+) -> Result<Option<Tried>, Failure> {
+    let Trial {
+        name,
+        prompt,
+        session,
+        journal,
+    } = trial;
+    let (split, begun) = (Split::from(args.split), Instant::now());
+    let evaluation = carry_out(
+        args.told.log,
+        session,
+        &journal,
+        interrupts,
+        async |session, journal, _| session.evaluate(journal, &prompt, split).await,
+    )?;
+    let Some(evaluation) = evaluation else {
+        return Ok(None);
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    let run = (reads && evaluation.halt.is_none()).then(|| RecordedRun::read(&journal));
+    Ok(Some(Tried {
+        bars: Bar::all(&evaluation, demands),
+        run: run.transpose()?,
+        name,
+        journal,
+        evaluation,
+        seconds,
+    }))
+}
+
+/// Says what was measured, and what is short of its demands.
+fn tell(args: &EvaluateArgs, study: &Study, tried: &[Tried], is_alone: bool) -> Result<(), Failure> {
+    let (objective, split) = (&study.objective.metric, Split::from(args.split));
+    let is_whole = tried.iter().all(|one| one.evaluation.halt.is_none());
+    let alone = tried.first().filter(|_| is_alone);
+    match (args.told.json, alone) {
+        (true, Some(one)) => print_json(&scored(one, objective, split))?,
+        (true, None) => print_json(&side_by_side::object(tried, objective, split))?,
+        (false, Some(one)) if is_whole => print(&table(one, objective))?,
+        (false, None) if is_whole => print(&side_by_side::table(tried, objective, split))?,
+        (false, _) => {}
+    }
+    for one in tried.iter().filter(|one| one.evaluation.halt.is_none()) {
+        let short = one.bars.iter().filter(|bar| bar.is_demanded() && bar.is_broken());
+        for bar in short {
+            warn(&format!("{}: {}", one.name, bar.told()));
+        }
+    }
+    match &args.demands.junit {
+        Some(path) => junit::write(path, &study.study.name, tried, split),
+        None => Ok(()),
+    }
+}
+
 /// Measures what programs ask for, until it is interrupted.
 fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> {
-    let session = Session::new(file, &file.keys()?, args.told.prices.table()?)?;
+    let mut session = Session::new(file, &file.keys()?, args.told.prices.table()?)?;
+    args.reuse.read_for(&mut session, file)?;
     let listening = args.serve.listen()?;
     let path = args.journal(&file.study, "");
     let resume = resume_command(args);
+    let interrupts = Interrupts::of_run(resume.to_string())?;
     let halt = carry_out(
         args.told.log,
         session,
         &path,
-        &resume,
+        &interrupts,
         async |session, journal, control| {
             serve::serve(session.evaluator(journal)?, listening, &control).await
         },
@@ -176,12 +266,12 @@ fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> 
     })
 }
 
-/// Measures into the journal at `path`, watched by a person. `None` when its end was insisted on.
+/// Measures into the journal at `path`, watched by a person who may interrupt it. `None` when its end was insisted on.
 pub(super) fn carry_out<T>(
     log: LogFormat,
     session: Session,
     path: &Path,
-    resume: &CommandLine,
+    interrupts: &Interrupts,
     measure: impl AsyncFnOnce(Session, Journal, Control) -> Result<T, SessionError>,
 ) -> Result<Option<T>, Failure> {
     let journal = open_journal(path, Fsync::Rounds, "--journal")?;
@@ -189,7 +279,7 @@ pub(super) fn carry_out<T>(
     session.tell(progress.of_waits());
     let watched = Watched {
         path,
-        resume,
+        interrupts,
         way_out: "Choose another file with --journal",
         progress: &progress,
     };
@@ -203,8 +293,9 @@ pub(super) fn carry_out<T>(
 }
 
 impl EvaluateArgs {
-    /// Where the rollouts are kept. By default another place for every study and every prompt, so that neither an
-    /// edited study nor an earlier prompt's spending stands in the way; what is served has one for the study.
+    /// Where the rollouts are kept. By default another place for every study, its models included, and every prompt, so
+    /// that neither an edited study nor an earlier prompt's spending stands in the way; where `prompt` is empty it is one
+    /// for the study.
     fn journal(&self, study: &Study, prompt: &str) -> PathBuf {
         let default = || {
             let key = sha256_hex(format!("{}{prompt}", study.identity()));
@@ -219,19 +310,23 @@ impl EvaluateArgs {
 fn resume_command(args: &EvaluateArgs) -> CommandLine {
     let split = args.split.to_possible_value();
     let split = split.filter(|_| args.split != SplitName::Evaluate);
-    let line = args
-        .study
-        .typed("evaluate")
-        .path("prompt", args.prompt.as_deref());
-    let line = args.serve.typed(line);
-    line.option(
-        "split",
-        split.as_ref().map(clap::builder::PossibleValue::get_name),
-    )
-    .path("journal", args.journal.as_deref())
-    .path("prices", args.told.prices.prices.as_deref())
-    .flag("json", args.told.json)
-    .option("log", (args.told.log == LogFormat::Json).then_some("json"))
+    let prompts = args.prompt.iter();
+    let line = prompts.fold(args.study.typed("evaluate"), |line, prompt| {
+        line.path("prompt", Some(prompt.as_path()))
+    });
+    let models = args.model.iter();
+    let line = models.fold(line, |line, model| line.option("model", Some(model)));
+    let line = args.demands.typed(args.serve.typed(line));
+    let line = line
+        .option(
+            "split",
+            split.as_ref().map(clap::builder::PossibleValue::get_name),
+        )
+        .path("journal", args.journal.as_deref())
+        .path("prices", args.told.prices.prices.as_deref())
+        .flag("json", args.told.json)
+        .option("log", (args.told.log == LogFormat::Json).then_some("json"));
+    args.reuse.typed(line)
 }
 
 /// Says what stopped a measurement, what is `kept`, and how to go on.
@@ -246,7 +341,8 @@ pub(super) fn stopped(halt: &Halt, kept: &str, resume: &CommandLine) -> Ending {
     ending
 }
 
-fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, journal: &Path) -> Scored<'a> {
+fn scored<'a>(one: &'a Tried, objective: &str, split: Split) -> Scored<'a> {
+    let evaluation = &one.evaluation;
     let mean = |metric: &str| evaluation.estimates.get(metric).map(|estimate| estimate.mean);
     let held = evaluation.limits.iter().map(|(metric, limit)| {
         let cost = mean(metric);
@@ -258,17 +354,30 @@ fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, journal
         };
         (metric.as_str(), held)
     });
+    let demanded = one.bars.iter().filter_map(|bar| match bar.bound {
+        Bound::AtMost(_) => None,
+        Bound::AtLeast(at_least) => Some((
+            bar.metric.as_str(),
+            DemandReport {
+                at_least,
+                mean: mean(&bar.metric),
+                satisfied: !bar.is_broken(),
+            },
+        )),
+    });
     Scored {
         split,
         candidate: evaluation.candidate.to_string(),
         feasible: evaluation.is_feasible(),
         objective: mean(objective),
         constraints: held.collect(),
+        fail_under: demanded.collect(),
         estimates: &evaluation.estimates,
         pass: &evaluation.pass,
         usage: Spend::new(evaluation.rollouts, evaluation.usage.clone()),
+        reused: Saved::of(&evaluation.reused),
         failures: evaluation.failures.as_ref(),
-        journal: journal.display().to_string(),
+        journal: one.journal.display().to_string(),
     }
 }
 
@@ -286,7 +395,34 @@ fn all_of_k(pass: &[f64], objective: &str) -> String {
     )
 }
 
-fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
+/// Whether a prompt keeps the thresholds, in words.
+fn verdict(evaluation: &Evaluation) -> &'static str {
+    match evaluation.is_feasible() {
+        Some(true) if evaluation.limits.is_empty() => "no constraints",
+        Some(true) => "all constraints satisfied",
+        _ => "a constraint violated",
+    }
+}
+
+/// What all that lies in the journal took.
+fn paid(one: &Tried) -> String {
+    let total = one.evaluation.usage.total();
+    format!(
+        "Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n",
+        one.journal.display(),
+        counted(one.evaluation.rollouts, "rollout"),
+        counted(total.calls, "call"),
+        count(total.input_tokens),
+        count(total.output_tokens),
+        match total.usd {
+            Some(_) => dollars(total.usd),
+            None => "price unknown".into(),
+        },
+    )
+}
+
+fn table(one: &Tried, objective: &str) -> String {
+    let evaluation = &one.evaluation;
     let mut grid = Table::new(["", "at most", "measured", "slack", "satisfied"]);
     for (metric, value) in &evaluation.estimates {
         let limit = evaluation.limits.get(metric);
@@ -306,27 +442,15 @@ fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
         .estimates
         .get(objective)
         .map_or(0, |estimate| estimate.n as u64);
-    let verdict = match evaluation.is_feasible() {
-        Some(true) if evaluation.limits.is_empty() => "no constraints",
-        Some(true) => "all constraints satisfied",
-        _ => "a constraint violated",
-    };
-    let total = evaluation.usage.total();
     format!(
-        "Prompt {} on {}: {verdict}\n{}{}{}Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n",
+        "Prompt {} on {}: {}\n{}{}{}{}{}",
         evaluation.candidate.short(),
         counted(n, "example"),
+        verdict(evaluation),
         grid.text(2),
         all_of_k(&evaluation.pass, objective),
         report::failures(evaluation.failures.as_ref()),
-        journal.display(),
-        counted(evaluation.rollouts, "rollout"),
-        counted(total.calls, "call"),
-        count(total.input_tokens),
-        count(total.output_tokens),
-        match total.usd {
-            Some(_) => dollars(total.usd),
-            None => "price unknown".into(),
-        },
+        paid(one),
+        report::reused(&evaluation.reused),
     )
 }

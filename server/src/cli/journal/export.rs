@@ -84,7 +84,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
 }
 
 /// Whether a file begins as journals do: what was paid for is in it, and a run may be writing to it.
-fn is_journal(path: &Path) -> bool {
+pub(in crate::cli) fn is_journal(path: &Path) -> bool {
     const START: &[u8] = br#"{"event":"study""#;
     let mut start = Vec::with_capacity(START.len());
     // Only a regular file may be looked into: reading from a pipe would take what others wait for.

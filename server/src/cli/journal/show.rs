@@ -10,7 +10,7 @@ use capo_core::reading::feasibility::all_sat;
 use capo_core::reading::in_force;
 use capo_core::reading::measured::{self, estimate};
 use capo_core::run_state::RunState;
-use capo_core::summary::Failures;
+use capo_core::summary::{Failures, Saved};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -59,6 +59,7 @@ fn fold(run: &RecordedRun) -> Value {
         "failed_tries": failed_tries, "failures": Failures::of(state),
         "rollouts": { "search": ledger.search_rollouts, "evaluation": ledger.evaluation_rollouts },
         "usage": { "search": ledger.search_usage(), "evaluation": ledger.evaluation_usage() },
+        "reused": Saved::of(ledger.reused()),
         "finished": state.finished().map(|finished| &**finished),
     })
 }

@@ -1,20 +1,17 @@
 //! `capo train grpo`: learn from the rounds of a search.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::rc::Rc;
 
 use capo_core::journal::{Event, Fsync, RoundEvent, Status};
-use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
 use capo_rewriter::engine::OnlineContext;
-use capo_rewriter::folder::{GRPO, JOURNAL, SAMPLES};
+use capo_rewriter::folder::{GRPO, JOURNAL};
 use capo_team::shared_keys;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{TrainingArguments, checkpoints, deciding, shown};
 use crate::cli::Prices;
@@ -25,6 +22,7 @@ use crate::cli::outcome::ending;
 use crate::cli::report;
 use crate::cli::watch::Watched;
 use crate::dotenv::Variables;
+use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, SessionError, StudyFile, Wires, open_journal};
 use crate::stderr::warn;
@@ -54,8 +52,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let mut file = args.training.study.read()?;
     check_method(&file)?;
     let seed = file.study.study.seed;
-    let rewriter = began_with(&args.training).unwrap_or_else(|| table(&args.init));
-    take_over(&mut file.study, rewriter);
+    take_over(&mut file.study, table(&args.init));
     let mut settings = args.training.settings()?;
     settings.grpo.seed = seed;
     settings.grpo.learning_rate = args.learning_rate.unwrap_or(settings.grpo.learning_rate);
@@ -84,7 +81,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let checkpoints = checkpoints(&folder, GRPO, (&start, &*engine), data, how, &settings)?;
     let around = OnlineContext {
         checkpoints,
-        samples: folder.join(SAMPLES),
+        samples: folder.join("samples.jsonl"),
         elsewhere: sampler.as_ref().map(VllmSampler::elsewhere),
         told_cuts: told_cuts(),
         stop: wires.stop(),
@@ -109,9 +106,10 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let drawn = Rc::clone(&curves);
     let progress = Progress::of_search(LogFormat::Text);
     session.tell(progress.of_waits());
+    let interrupts = Interrupts::of_run(again(args).to_string())?;
     let watched = Watched {
         path: &path,
-        resume: &again(args),
+        interrupts: &interrupts,
         way_out: "Choose another folder with --out",
         progress: &progress,
     };
@@ -171,22 +169,8 @@ fn check_progress(folder: &Path, checkpointed: usize, state: &RunState) -> Resul
     )))
 }
 
-/// The rewriter of a team server's search that has begun: on another machine its folder may have had another path.
-fn began_with(training: &TrainingArguments) -> Option<Value> {
-    let folder = training.out.as_ref().filter(|_| training.supervised)?;
-    let mut line = String::new();
-    BufReader::new(File::open(folder.join(JOURNAL)).ok()?)
-        .read_line(&mut line)
-        .ok()?;
-    match serde_json::from_str(&line) {
-        Ok(Event::Study(begun)) => begun.study.models.get(&Role::Rewriter).cloned(),
-        // Opening the journal says what is wrong with it.
-        _ => None,
-    }
-}
-
 /// The table of a study's rewriter that stands for the policy.
-fn table(init: &str) -> Value {
+fn table(init: &str) -> serde_json::Value {
     let place = Path::new(init);
     let init = if place.exists() {
         shown(place)

@@ -73,8 +73,7 @@ impl TrainingArguments {
 
     /// Refuses what a team server runs for nobody, whatever it checked itself.
     fn check_hosted(&self, file: &StudyFile) -> Result<(), Failure> {
-        let is_own = capo_workloads::of(&file.study.workload).is_some_and(|kind| kind.own_agent);
-        if self.supervised && is_own {
+        if self.supervised && capo_workloads::asks_outside(&file.study.workload) {
             return Err(Failure::usage(
                 "a team server runs no programs of a study's own, and asks no addresses of its own",
             ));

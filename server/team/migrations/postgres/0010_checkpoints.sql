@@ -1,5 +1,4 @@
--- What trainings came to, as archives among the objects of data files: of each checkpoint one by its step, and under step -1 what
--- all of them start from. There is one once its row is.
+-- Checkpoints of trainings, each an archive of its policy among the objects of data files, which is there once its row is.
 CREATE TABLE checkpoints (
     training TEXT NOT NULL REFERENCES trainings (id) ON DELETE CASCADE,
     step BIGINT NOT NULL,

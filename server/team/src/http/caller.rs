@@ -312,6 +312,12 @@ impl Caller {
         }
     }
 
+    /// Refuses programs, and all but those who administer the server.
+    pub(super) fn as_admin_in_person(&self) -> Result<(), Refusal> {
+        self.in_person()?;
+        self.as_admin()
+    }
+
     /// The project of a name, for who has at least this role in it. Who has none does not learn that it exists.
     pub(super) async fn project(
         &self,

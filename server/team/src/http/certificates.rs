@@ -1,5 +1,7 @@
 //! What the runs of a project tested.
 
+use std::collections::BTreeSet;
+
 use axum::extract::State;
 use capo_api::{CertificatePage, CertificateShown, Problem, Role};
 use serde::Deserialize;
@@ -8,12 +10,13 @@ use utoipa::IntoParams;
 use super::caller::Caller;
 use super::extract::{Json, Path, Query, moment};
 use super::problem::Refusal;
-use super::runs::{lines, place, read};
+use super::runs::{place, read};
 use super::{Server, in_background};
 use crate::store::Tested;
 
-/// Runs of one page of the list.
+/// Runs of one page of the list, and of these those whose journals must be read for it.
 const PAGE: u32 = 100;
+const JOURNALS: usize = 10;
 
 /// Where to go on.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -39,17 +42,23 @@ pub(super) async fn list(
     let (project, _) = caller.project(&server, &project, Role::Viewer).await?;
     let before = place(page.before.as_deref())?;
     let mut runs = server.store().testing_runs(&project, before, PAGE + 1).await?;
-    let is_last = runs.len() <= PAGE as usize;
-    runs.truncate(PAGE as usize);
+    let mut unread = runs.iter().enumerate().filter(|(_, run)| run.tested.is_none());
+    let most = unread.nth(JOURNALS).map_or(PAGE as usize, |(place, _)| place);
+    let is_last = runs.len() <= most;
+    runs.truncate(most);
     let last = runs.last().filter(|_| !is_last);
     let before = last.map(|run| format!("{}.{}", run.touched_at, run.id));
-    let versions = server.store().versions_by_text(&project).await?;
+    for run in runs.iter_mut().filter(|run| run.tested.is_none()) {
+        run.tested = noted(&server, &run.id).await?;
+    }
+    let texts: BTreeSet<String> = runs
+        .iter()
+        .flat_map(|run| run.tested.iter().flatten())
+        .map(|tested| tested.certificate.candidate.to_string())
+        .collect();
+    let versions = server.store().versions_by_text(&project, &texts).await?;
     let mut certificates = Vec::new();
     for run in runs {
-        let tested = match run.tested {
-            Some(tested) => tested,
-            None => noted(&server, &run.id).await?,
-        };
         let shown = |tested: Tested| {
             let versions = versions.get(&tested.certificate.candidate.to_string());
             CertificateShown {
@@ -61,25 +70,29 @@ pub(super) async fn list(
                 certificate: tested.certificate,
             }
         };
-        certificates.extend(tested.into_iter().rev().map(shown));
+        certificates.extend(run.tested.unwrap_or_default().into_iter().rev().map(shown));
     }
     Ok(Json(CertificatePage { certificates, before }))
 }
 
 /// What a run tested that came to its end before that was kept: from now on it is, and no journal is read through for it twice.
-async fn noted(server: &Server, run: &str) -> Result<Vec<Tested>, Refusal> {
+/// `None` where its journal cannot be read, which another version of this program may.
+async fn noted(server: &Server, run: &str) -> Result<Option<Vec<Tested>>, Refusal> {
     let reader = server.reader().await?;
-    let lines = lines(server, run).await?;
+    let lines = server.store().all_lines(run).await?;
     let count = lines.len();
     let tested = in_background(reader, move || {
         read(&lines).map(|(journal, _)| Tested::all(journal.state()))
     });
-    let tested = tested.await?.unwrap_or_else(|error| {
-        tracing::warn!(run, %error, "a journal cannot be read: what it tested is not listed");
-        Vec::new()
-    });
+    let tested = match tested.await? {
+        Ok(tested) => tested,
+        Err(error) => {
+            tracing::warn!(run, %error, "a journal cannot be read: what it tested is not listed");
+            return Ok(None);
+        }
+    };
     if let Err(error) = server.store().note_tested(run, count, &tested).await {
         tracing::warn!(run, %error, "what a run tested could not be kept");
     }
-    Ok(tested)
+    Ok(Some(tested))
 }

@@ -8,14 +8,18 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use capo_api::{CheckpointShown, Problem, Role};
+use capo_core::ids::hex;
+use futures::TryStreamExt as _;
+use sha2::{Digest as _, Sha256};
 
 use super::Server;
 use super::caller::Caller;
 use super::extract::{Json, Path};
 use super::pieces;
 use super::problem::Refusal;
-use crate::store::{Project, Training};
-use crate::trainings::Trainings;
+use crate::files::{Files, FilesError};
+use crate::store::{KeptCheckpoint, Project, Training};
+use crate::trainings::{Trainings, archive_name};
 
 /// Bytes of an archive that are sent at once.
 const AT_ONCE: usize = 64 << 10;
@@ -72,9 +76,9 @@ pub(super) async fn with_checkpoint(server: &Server, project: &Project, id: &str
 pub(super) async fn listed(server: &Server, training: &Training) -> Result<Vec<CheckpointShown>, Refusal> {
     let kept = server.store().checkpoints(&training.id).await?;
     if !kept.is_empty() {
-        return Ok(kept.into_iter().filter_map(|one| one.shown).collect());
+        return Ok(kept.into_iter().map(|one| one.shown).collect());
     }
-    // One that has not been worked on since checkpoints are kept.
+    // One of before they were kept, or that has only begun.
     let read = server.trains()?.checkpoints(&training.id).await;
     read.map_err(|error| {
         tracing::error!(training = training.id, error, "checkpoints do not read");
@@ -114,25 +118,7 @@ pub(super) async fn fetch(
     let training = caller
         .training(&server, &project, &training, Role::Viewer)
         .await?;
-    if listed(&server, &training)
-        .await?
-        .iter()
-        .all(|one| one.step != step)
-    {
-        return Err(Refusal::missing("checkpoint"));
-    }
-    let place = server.upload(&caller).await?;
-    let shelf = server.shelf().ok_or_else(Refusal::without_trainings)?;
-    let folder = shelf.folder(&training.id).await.map_err(|error| {
-        tracing::error!(training = training.id, error, "a checkpoint could not be brought");
-        Refusal::unavailable()
-    })?;
-    let trainer = server.trains()?.trainer.clone();
-    let policy = tokio::task::spawn_blocking(move || trainer.policy(&folder, step)).await;
-    let policy = policy.map_err(|_| Refusal::internal())?;
-    let policy = policy.map_err(|_| Refusal::missing("checkpoint"))?;
-    // Letters of an id alone.
-    let name = format!("rewriter-{}-{step}", training.id.get(..8).unwrap_or_default());
+    let name = archive_name(&training.id, step);
     let headers = [
         (header::CONTENT_TYPE, "application/x-tar".to_owned()),
         (
@@ -140,7 +126,47 @@ pub(super) async fn fetch(
             format!("attachment; filename=\"{name}.tar\""),
         ),
     ];
-    Ok((headers, archive(policy, name, place)).into_response())
+    let kept = server.store().checkpoints(&training.id).await?;
+    let kept = kept.into_iter().find(|one| one.shown.step == step);
+    let body = if let Some(kept) = kept {
+        let place = server.upload(&caller).await?;
+        stored(server.files()?, kept, place).await?
+    } else {
+        let policy = server.trains()?.policy(&training.id, step).await;
+        let policy = policy.map_err(|_| Refusal::missing("checkpoint"))?;
+        archive(policy, name, server.upload(&caller).await?)
+    };
+    Ok((headers, body).into_response())
+}
+
+/// An archive that is kept, read while it is sent, for which `place` is held. One that is not what was written breaks off.
+async fn stored(files: &Files, kept: KeptCheckpoint, place: impl Send + 'static) -> Result<Body, FilesError> {
+    let mut read = files.pieces(&kept.object).await?;
+    let (pieces, body) = pieces::body();
+    tokio::spawn(async move {
+        let mut hash = Sha256::new();
+        let sent: Result<(), FilesError> = async {
+            while let Some(piece) = read.try_next().await? {
+                hash.update(&piece);
+                pieces.send(piece).await.map_err(io::Error::other)?;
+            }
+            Ok(())
+        }
+        .await;
+        let is_whole = hex(&hash.finalize()) == kept.sha256;
+        match sent {
+            Ok(()) if is_whole => pieces.end().await,
+            Ok(()) => tracing::error!(
+                object = kept.object,
+                "a checkpoint has another SHA-256 than was written"
+            ),
+            Err(error) => {
+                tracing::warn!(object = kept.object, %error, "a checkpoint was not sent to its end");
+            }
+        }
+        drop(place);
+    });
+    Ok(body)
 }
 
 /// A folder as an archive, read while it is sent, for which `place` is held.

@@ -19,7 +19,7 @@ use super::prompts::moved;
 use crate::archive::{
     ArchivedMove, ArchivedProject, ArchivedRun, ArchivedVersion, END, FORMAT, MOST_LINES, PROJECT,
 };
-use crate::store::{Project, Prompt, Run, StoreError};
+use crate::store::{Moved, Project, Prompt, Run, StoreError};
 
 /// Runs and versions that are listed at once, and bytes of a journal that are read.
 const PAGE: u32 = 100;
@@ -130,7 +130,11 @@ impl Archive {
             }
         }
         for (prompt, _) in store.prompts(project).await? {
-            self.prompt(project, &prompt).await?;
+            match self.prompt(project, &prompt).await {
+                // Deleted meanwhile.
+                Ok(()) | Err(Broken::Store(StoreError::Missing(_))) => {}
+                Err(error) => return Err(error),
+            }
         }
         self.audit(project).await?;
         self.file(END, Vec::new()).await?;
@@ -199,9 +203,14 @@ impl Archive {
 
     async fn prompt(&self, project: &Project, prompt: &Prompt) -> Result<(), Broken> {
         let store = self.server.store();
-        let moves = store.all_label_moves(prompt).await?;
+        let moves = latest(store.all_label_moves(prompt).await?, MOST_LINES);
+        let id = &prompt.id;
         // With all versions that these name, and without what moves meanwhile.
         let prompt = store.prompt(project, &prompt.name).await?;
+        if prompt.id != *id {
+            // Another one of this name, added meanwhile.
+            return Ok(());
+        }
         self.versions(&prompt).await?;
         let mut labels = BTreeMap::new();
         for (label, moved) in &moves {
@@ -292,5 +301,48 @@ impl Archive {
 
     async fn send(&self, content: Vec<u8>) -> Result<(), Broken> {
         Ok(self.pieces.send(content).await?)
+    }
+}
+
+/// Of moves of labels, label by label in order, at most so many: each label's latest, down to the same depth.
+fn latest(moves: Vec<(String, Moved)>, most: usize) -> Vec<(String, Moved)> {
+    let last: BTreeMap<String, u64> = moves
+        .iter()
+        .map(|(label, moved)| (label.clone(), moved.number))
+        .collect();
+    let is_within = |(label, moved): &(String, Moved), depth: u64| moved.number + depth > last[label];
+    let mut depth = most as u64;
+    while moves.iter().filter(|one| is_within(one, depth)).count() > most {
+        depth /= 2;
+    }
+    moves.into_iter().filter(|one| is_within(one, depth)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_moves_each_labels_latest_are_kept() {
+        let moved = |label: &str, number: u64| {
+            let moved = Moved {
+                number,
+                at: 0,
+                actor: "ed".into(),
+                from: (number > 1).then_some(number - 1),
+                to: Some(number),
+            };
+            (label.to_owned(), moved)
+        };
+        let often = (1..=9).map(|number| moved("often", number));
+        let moves: Vec<_> = often.chain([moved("once", 1)]).collect();
+        let kept = |most: usize| -> Vec<(String, u64)> {
+            let kept = latest(moves.clone(), most).into_iter();
+            kept.map(|(label, moved)| (label, moved.number)).collect()
+        };
+        assert_eq!(kept(10).len(), 10);
+        let those = [("often", 7_u64), ("often", 8), ("often", 9), ("once", 1)];
+        assert_eq!(kept(6), those.map(|(label, number)| (label.to_owned(), number)));
+        assert!(kept(1).is_empty());
     }
 }

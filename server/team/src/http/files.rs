@@ -62,7 +62,7 @@ impl Server {
     ) -> Result<(), Refusal> {
         let store = self.store();
         let object = store.begin_file(project, self.now()).await?;
-        let mut into = self.files()?.writer(&object);
+        let mut into = self.files()?.writer(&object, MOST_FILE as u64);
         let written = write(&mut into, body).await;
         let (hash, size) = match written {
             Ok(written) if written.0 == named => written,

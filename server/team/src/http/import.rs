@@ -1,7 +1,7 @@
 //! A project of another server, read from an archive, see [`crate::archive`]. Nothing in it is believed: journals are
 //! verified, files are what their names say, and who is named in it has no rights by that.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Read};
 
 use axum::body::Body;
@@ -98,6 +98,8 @@ struct Import {
     runs: HashMap<String, String>,
     /// The run whose journal comes next.
     waiting: Option<ArchivedRun>,
+    /// The prompts of which labels have come, or their history.
+    labelled: HashSet<String>,
     /// Whether the audit log has come.
     has_log: bool,
 }
@@ -110,6 +112,7 @@ impl Import {
             handle: Handle::current(),
             runs: HashMap::new(),
             waiting: None,
+            labelled: HashSet::new(),
             has_log: false,
         }
     }
@@ -315,11 +318,19 @@ impl Import {
         )))
     }
 
-    fn labels(&self, project: &Project, prompt: &str, labels: BTreeMap<String, u64>) -> Result<(), Refusal> {
+    fn labels(
+        &mut self,
+        project: &Project,
+        prompt: &str,
+        labels: BTreeMap<String, u64>,
+    ) -> Result<(), Refusal> {
+        let has_history = !self.labelled.insert(prompt.to_owned());
         let (store, actor) = (self.server.store(), self.caller.actor());
         let prompt = self.handle.block_on(store.prompt(project, prompt))?;
-        let here = self.handle.block_on(store.labels(&prompt))?;
-        if !here.is_empty() && here != labels {
+        if has_history {
+            if self.handle.block_on(store.labels(&prompt))? == labels {
+                return Ok(());
+            }
             return Err(Refusal::invalid(format!(
                 "The labels of the prompt {} are not where their history leaves them.",
                 prompt.name
@@ -333,18 +344,23 @@ impl Import {
         Ok(())
     }
 
-    fn history(&self, project: &Project, prompt: &str, moves: Vec<ArchivedMove>) -> Result<(), Refusal> {
+    fn history(&mut self, project: &Project, prompt: &str, moves: Vec<ArchivedMove>) -> Result<(), Refusal> {
+        let is_first = self.labelled.insert(prompt.to_owned());
         let (store, actor) = (self.server.store(), self.caller.actor());
         let prompt = self.handle.block_on(store.prompt(project, prompt))?;
-        let is_first = self.handle.block_on(store.all_label_moves(&prompt))?.is_empty();
+        let is_there =
+            |version: Option<u64>| version.is_none_or(|version| (1..=prompt.newest).contains(&version));
         let mut on: BTreeMap<String, Option<u64>> = BTreeMap::new();
         let mut followed = Vec::with_capacity(moves.len());
         for ArchivedMove { label, moved } in moves {
             let label = LabelName::try_from(label).map_err(|error| Refusal::invalid(error.to_string()))?;
             let label = label.as_str().to_owned();
-            let is_there = moved.to.is_none_or(|to| (1..=prompt.newest).contains(&to));
-            let on = on.entry(label.clone()).or_default();
-            if !is_first || moved.from != *on || moved.to == *on || !is_there {
+            // Those before the first that comes may be left out.
+            let on = on
+                .entry(label.clone())
+                .or_insert(moved.from.filter(|_| moved.number > 1));
+            let are_there = is_there(moved.from) && is_there(moved.to);
+            if !is_first || moved.from != *on || moved.to == *on || !are_there {
                 return Err(Refusal::invalid(format!(
                     "A move of the label {label} of the prompt {} does not follow from what is before it.",
                     prompt.name

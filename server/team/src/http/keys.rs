@@ -161,8 +161,7 @@ pub(super) async fn add(
     caller: Caller,
     Json(new): Json<NewKey>,
 ) -> Result<StatusCode, Refusal> {
-    caller.in_person()?;
-    caller.as_admin()?;
+    caller.as_admin_in_person()?;
     let master = server.master().ok_or_else(Refusal::sealed)?;
     let key = checked(&server, new.name.as_str(), new.settings).await?;
     let secret = checked_secret(&new.secret)?;
@@ -185,8 +184,7 @@ pub(super) async fn change(
     Path(name): Path<String>,
     Json(change): Json<KeyChange>,
 ) -> Result<StatusCode, Refusal> {
-    caller.in_person()?;
-    caller.as_admin()?;
+    caller.as_admin_in_person()?;
     let master = server.master().ok_or_else(Refusal::sealed)?;
     let key = checked(&server, &name, change.settings).await?;
     let secret = change.secret.as_deref().map(checked_secret).transpose()?;
@@ -208,8 +206,7 @@ pub(super) async fn delete(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    caller.in_person()?;
-    caller.as_admin()?;
+    caller.as_admin_in_person()?;
     server.store().delete_key(&caller.actor(), &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -227,8 +224,7 @@ pub(super) async fn set_limits(
     Path((scope, name)): Path<(LimitScope, String)>,
     Json(daily): Json<DailyLimits>,
 ) -> Result<StatusCode, Refusal> {
-    caller.in_person()?;
-    caller.as_admin()?;
+    caller.as_admin_in_person()?;
     let store = server.store();
     let (scope, subject) = match scope {
         LimitScope::Member => (Scope::Member, store.member(&name).await?.id),

@@ -54,8 +54,7 @@ pub(super) async fn change(
     Path(name): Path<String>,
     Json(change): Json<MemberChange>,
 ) -> Result<Json<MemberShown>, Refusal> {
-    caller.in_person()?;
-    caller.as_admin()?;
+    caller.as_admin_in_person()?;
     if change.is_admin.is_none() && change.is_disabled.is_none() {
         return Err(Refusal::invalid("Say `is_admin` or `is_disabled`."));
     }
@@ -136,8 +135,7 @@ pub(super) async fn invitations(
     State(server): State<Server>,
     caller: Caller,
 ) -> Result<Json<Vec<InvitationShown>>, Refusal> {
-    caller.in_person()?;
-    caller.as_admin()?;
+    caller.as_admin_in_person()?;
     let invitations = server.store().invitations(None, caller.visitor.at).await?;
     Ok(Json(invitations.into_iter().map(open).collect()))
 }
@@ -152,8 +150,7 @@ pub(super) async fn invite(
     caller: Caller,
     Json(new): Json<NewInvitation>,
 ) -> Result<(StatusCode, Json<InvitationMade>), Refusal> {
-    caller.in_person()?;
-    caller.as_admin()?;
+    caller.as_admin_in_person()?;
     let is_admin = new.is_admin;
     invited(&server, &caller, Invited::Server { is_admin }).await
 }
@@ -169,8 +166,7 @@ pub(super) async fn withdraw_invitation(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    caller.in_person()?;
-    caller.as_admin()?;
+    caller.as_admin_in_person()?;
     server
         .store()
         .withdraw_invitation(&caller.actor(), None, &id)

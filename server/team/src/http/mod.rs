@@ -502,10 +502,7 @@ async fn in_time(request: Request, next: Next) -> Response {
     let takes_long = ["/journals", "/branches", "/versions", "/data", "/import"]
         .iter()
         .any(|end| path.ends_with(end));
-    let is_upload = takes_long
-        || ["/files/", "/checkpoints/"]
-            .iter()
-            .any(|part| path.contains(part));
+    let is_upload = takes_long || path.contains("/files/");
     let patience = if is_upload { UPLOAD } else { PATIENCE };
     let route = request.extensions().get::<MatchedPath>().cloned();
     let answered = tokio::time::timeout(patience, next.run(request)).await;

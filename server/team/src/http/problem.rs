@@ -62,16 +62,14 @@ impl Refusal {
 
     /// Too many of these.
     pub(super) fn throttled(seconds: u64) -> Self {
-        let Self(problem) = Self::new(
+        let mut refusal = Self::new(
             StatusCode::TOO_MANY_REQUESTS,
             "/problems/throttled",
             "Too many failures",
             format!("Signing in failed too often; try again in {seconds} s."),
         );
-        Self(Problem {
-            retry_after: Some(seconds),
-            ..problem
-        })
+        refusal.0.retry_after = Some(seconds);
+        refusal
     }
 
     /// More requests than a caller or an address may send.

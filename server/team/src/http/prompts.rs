@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 use super::caller::Caller;
 use super::extract::{Json, Path, Query, has_already, moment};
 use super::problem::Refusal;
-use super::runs::{lines, read};
+use super::runs::read;
 use super::{Server, in_background};
 use crate::secret;
 use crate::store::{AddedVersion, Moved, Project, Prompt, PromptVersion, Run, StoreError};
@@ -298,7 +298,7 @@ async fn of_run(
     }
     let measured_elsewhere = is_from_elsewhere(server, &run).await?;
     let reader = server.reader().await?;
-    let lines = lines(server, &run.id).await?;
+    let lines = server.store().all_lines(&run.id).await?;
     let taken = in_background(reader, move || {
         let (journal, _) = read(&lines)?;
         take(journal.state(), candidate.as_deref())

@@ -24,7 +24,7 @@ use super::extract::{Json, Path, Query, bounded, millis, moment};
 use super::problem::Refusal;
 use super::{Server, in_background};
 use crate::shared_keys;
-use crate::store::{AddedRun, KeptFile, Millis, Project, Run, StoreError, Tested};
+use crate::store::{AddedRun, KeptFile, Millis, Project, Run, Tested};
 
 /// Runs of one page of a list.
 const PAGE: u32 = 100;
@@ -34,9 +34,6 @@ const MOST_CHECKED: usize = 256 << 20;
 
 /// Bytes of a line of a journal that is pushed.
 const MOST_LINE: usize = 4 << 20;
-
-/// Bytes of a journal that are read at once.
-const AT_ONCE: usize = 4 << 20;
 
 pub(super) fn shown(run: Run) -> RunShown {
     RunShown {
@@ -366,18 +363,6 @@ pub(super) async fn order(
     Ok(Json(shown(store.run(&run.id).await?)))
 }
 
-/// The whole journal of a run.
-pub(super) async fn lines(server: &Server, run: &str) -> Result<Vec<String>, StoreError> {
-    let mut lines: Vec<String> = Vec::new();
-    loop {
-        let more = server.store().lines(run, lines.len() as u64, AT_ONCE).await?;
-        if more.is_empty() {
-            return Ok(lines);
-        }
-        lines.extend(more.into_iter().map(|(_, line)| line));
-    }
-}
-
 /// Makes a run that shares the beginning of another.
 #[utoipa::path(
     post, path = "/api/runs/{run}/branches", operation_id = "branch_run", params(("run" = String, Path)),
@@ -400,7 +385,7 @@ pub(super) async fn branch(
         check(&server, &project, &study.text, &study.files, None).await?;
     }
     let reader = server.reader().await?;
-    let whole = lines(&server, &run.id).await?;
+    let whole = server.store().all_lines(&run.id).await?;
     let round = new.round;
     let branched = in_background(reader, move || {
         let lines = journal::branch(&whole, round, change).map_err(|error| error.to_string())?;

@@ -1,8 +1,8 @@
 //! Who did what, and from where.
 
-use sqlx::{Any, Row, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
-use super::columns::number;
+use super::columns::{ROWS, ROWS_AT_ONCE, number, rows};
 use super::{Millis, Store, StoreError};
 
 /// Who does something.
@@ -111,29 +111,38 @@ impl Store {
     /// had: for whoever reads the project's log, beneath its own lines and never among them.
     ///
     /// # Errors
-    /// When it has some already, or the database fails.
+    /// When it has some already, or the database fails; a part of them may be kept then.
     pub async fn import_audit(
         &self,
         actor: &Actor,
         project: &str,
         entries: &[Entry],
     ) -> Result<(), StoreError> {
-        let mut transaction = self.begin().await?;
-        for (id, entry) in (1 - number(entries.len())..).zip(entries) {
-            sqlx::query(
-                "INSERT INTO imported_audit (project, id, at, actor, address, action, subject) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
-            )
-            .bind(project)
-            .bind(id)
-            .bind(entry.at)
-            .bind(&entry.actor)
-            .bind(&entry.address)
-            .bind(&entry.action)
-            .bind(&entry.subject)
-            .execute(&mut *transaction)
-            .await?;
+        let mut id = 1 - number(entries.len());
+        for entries in entries.chunks(ROWS_AT_ONCE) {
+            let mut transaction = self.begin().await?;
+            for entries in entries.chunks(ROWS) {
+                let values = rows(entries.len(), 6);
+                let statement = format!(
+                    "INSERT INTO imported_audit (project, id, at, actor, address, action, subject) \
+                     VALUES {values}"
+                );
+                let mut query = sqlx::query(AssertSqlSafe(statement)).bind(project);
+                for entry in entries {
+                    query = query
+                        .bind(id)
+                        .bind(entry.at)
+                        .bind(&entry.actor)
+                        .bind(&entry.address)
+                        .bind(&entry.action)
+                        .bind(&entry.subject);
+                    id += 1;
+                }
+                query.execute(&mut *transaction).await?;
+            }
+            transaction.commit().await?;
         }
+        let mut transaction = self.begin().await?;
         let subject = format!("{} lines of another server", entries.len());
         write(&mut transaction, actor, "audit.import", &subject, Some(project)).await?;
         Ok(transaction.commit().await?)

@@ -1,19 +1,22 @@
 //! What runs tested, kept so that no journal need be read for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capo_api::{RunOrigin, VersionNamed};
 use capo_core::certificate::Certificate;
 use capo_core::reading::certificates;
 use capo_core::run_state::RunState;
 use serde::{Deserialize, Serialize};
-use sqlx::Row;
+use sqlx::{AssertSqlSafe, Row};
 
 use super::columns::{number, written};
 use super::{Millis, Project, Store, StoreError, count};
 
 /// Letters of a prompt that are kept beside its certificate.
 const BEGINNING: usize = 100;
+
+/// Texts whose versions one statement looks for.
+const TEXTS: usize = 500;
 
 /// A prompt that a run tested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,31 +114,37 @@ impl Store {
         Ok(())
     }
 
-    /// The versions of a project's prompts, by the SHA-256 of their texts.
+    /// The versions of a project's prompts that have one of these texts, all by SHA-256.
     ///
     /// # Errors
     /// When the database fails.
     pub async fn versions_by_text(
         &self,
         project: &Project,
+        texts: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, Vec<VersionNamed>>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT prompt_versions.sha256, prompts.name, prompt_versions.number FROM prompt_versions \
-             JOIN prompts ON prompts.id = prompt_versions.prompt WHERE prompts.project = $1 \
-             ORDER BY prompts.name, prompt_versions.number",
-        )
-        .bind(&project.id)
-        .fetch_all(&self.read)
-        .await?;
+        let texts: Vec<&String> = texts.iter().collect();
         let mut versions: BTreeMap<String, Vec<VersionNamed>> = BTreeMap::new();
-        for row in &rows {
-            versions
-                .entry(row.try_get("sha256")?)
-                .or_default()
-                .push(VersionNamed {
+        for texts in texts.chunks(TEXTS) {
+            let named: Vec<String> = (0..texts.len()).map(|index| format!("${}", index + 2)).collect();
+            let statement = format!(
+                "SELECT prompt_versions.sha256, prompts.name, prompt_versions.number FROM prompt_versions \
+                 JOIN prompts ON prompts.id = prompt_versions.prompt \
+                 WHERE prompts.project = $1 AND prompt_versions.sha256 IN ({}) \
+                 ORDER BY prompts.name, prompt_versions.number",
+                named.join(", ")
+            );
+            let mut query = sqlx::query(AssertSqlSafe(statement)).bind(&project.id);
+            for text in texts {
+                query = query.bind(*text);
+            }
+            for row in &query.fetch_all(&self.read).await? {
+                let of_text = versions.entry(row.try_get("sha256")?).or_default();
+                of_text.push(VersionNamed {
                     prompt: row.try_get("name")?,
                     version: count(row, "number")?,
                 });
+            }
         }
         Ok(versions)
     }

@@ -1,4 +1,4 @@
-//! What trainings came to: archives that lie as objects beside those of data files. Each is there once its row is.
+//! Checkpoints of trainings: archives that lie as objects beside those of data files. Each is there once its row is.
 
 use capo_api::CheckpointShown;
 use sqlx::Row;
@@ -9,17 +9,14 @@ use super::training_work::hold;
 use super::trainings::Training;
 use super::{Millis, NotKept, Store, StoreError};
 
-/// The step under which lies what all checkpoints of a training start from.
-const INPUT: i64 = -1;
-
 /// How long an archive may be on its way: its object is deleted then.
 const ON_ITS_WAY: Millis = 24 * 60 * 60 * 1000;
 
-/// An archive of a training: a checkpoint, or what all of them start from.
+/// A checkpoint of a training, as an archive of its policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptCheckpoint {
-    /// The checkpoint as lists show it; `None` of what all start from.
-    pub shown: Option<CheckpointShown>,
+    /// The checkpoint as lists show it.
+    pub shown: CheckpointShown,
     /// The object with what the archive holds.
     pub object: String,
     /// SHA-256 of the archive in hexadecimal digits.
@@ -27,16 +24,32 @@ pub struct KeptCheckpoint {
 }
 
 impl Store {
-    /// Names an object that is about to be written for a training. Unless it is kept within a day, it is deleted.
+    /// Names the object that is about to be written for a checkpoint by who has the training, in each try the same. Unless it is
+    /// kept within a day, it is deleted.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn begin_checkpoint(&self, training: &Training, now: Millis) -> Result<String, StoreError> {
-        self.begin_object(&training.project, now + ON_ITS_WAY).await
+    pub async fn begin_checkpoint(
+        &self,
+        lease: &Lease,
+        training: &Training,
+        step: u64,
+        now: Millis,
+    ) -> Result<String, StoreError> {
+        let object = format!("{}/{}-{}-{step}", training.project, lease.id, lease.fence);
+        sqlx::query(
+            "INSERT INTO leftovers (object, due_at) VALUES ($1, $2) \
+             ON CONFLICT (object) DO UPDATE SET due_at = EXCLUDED.due_at",
+        )
+        .bind(&object)
+        .bind(now + ON_ITS_WAY)
+        .execute(&self.write)
+        .await?;
+        Ok(object)
     }
 
-    /// Keeps an archive of a training, if there is one, and of its checkpoints from now on only those that are `there`, as
-    /// lists show them.
+    /// Keeps a new checkpoint of a training, if there is one, and from now on only those that are `there`, as lists show
+    /// them.
     ///
     /// # Errors
     /// When the training is lost, the object was deleted since it was begun, or the database fails.
@@ -54,7 +67,7 @@ impl Store {
                 "INSERT INTO checkpoints (training, step, shown, object, sha256) VALUES ($1, $2, $3, $4, $5)",
             )
             .bind(&lease.id)
-            .bind(new.shown.as_ref().map_or(INPUT, |shown| number(shown.step)))
+            .bind(number(new.shown.step))
             .bind(written(&new.shown))
             .bind(&new.object)
             .bind(&new.sha256)
@@ -68,9 +81,8 @@ impl Store {
                 return Err(StoreError::Missing("upload any more").into());
             }
         }
-        let rows = sqlx::query("SELECT step FROM checkpoints WHERE training = $1 AND step <> $2")
+        let rows = sqlx::query("SELECT step FROM checkpoints WHERE training = $1")
             .bind(&lease.id)
-            .bind(INPUT)
             .fetch_all(&mut *transaction)
             .await?;
         for row in rows {
@@ -90,7 +102,7 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    /// The archives of a training by its id: what all checkpoints start from, and then these, by step.
+    /// The checkpoints that are kept of a training (by id), by step.
     ///
     /// # Errors
     /// When the database fails.
@@ -108,5 +120,17 @@ impl Store {
             })
         });
         kept.collect()
+    }
+
+    /// The SHA-256 of all archives that are kept.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn archives(&self) -> Result<Vec<String>, StoreError> {
+        let rows = sqlx::query("SELECT sha256 FROM checkpoints")
+            .fetch_all(&self.read)
+            .await?;
+        let archives = rows.iter().map(|row| row.try_get("sha256"));
+        Ok(archives.collect::<Result<_, _>>()?)
     }
 }

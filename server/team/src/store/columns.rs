@@ -32,6 +32,21 @@ pub(super) fn written_word<T: DeserializeOwned>(row: &AnyRow, column: &str) -> R
     word.transpose()
 }
 
+/// Rows that one statement inserts, and that one transaction does: others write in between.
+pub(super) const ROWS: usize = 64;
+pub(super) const ROWS_AT_ONCE: usize = 2048;
+
+/// So many rows of an `INSERT`: each begins with `$1`, and has so many parameters of its own.
+pub(super) fn rows(count: usize, own: usize) -> String {
+    let row = |row: usize| {
+        let own: Vec<String> = (0..own)
+            .map(|place| format!("${}", own * row + place + 2))
+            .collect();
+        format!("($1, {})", own.join(", "))
+    };
+    (0..count).map(row).collect::<Vec<String>>().join(", ")
+}
+
 /// A count as both databases have numbers; counts are far below 2⁶³.
 pub(super) fn number(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)

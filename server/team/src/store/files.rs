@@ -42,15 +42,10 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn begin_file(&self, project: &Project, now: Millis) -> Result<String, StoreError> {
-        self.begin_object(&project.id, now + MOMENT).await
-    }
-
-    /// Names an object that is about to be written for a project (by id), and deleted from a time on unless something has it.
-    pub(super) async fn begin_object(&self, project: &str, due_at: Millis) -> Result<String, StoreError> {
-        let object = format!("{project}/{}", secret::id());
+        let object = format!("{}/{}", project.id, secret::id());
         sqlx::query("INSERT INTO leftovers (object, due_at) VALUES ($1, $2)")
             .bind(&object)
-            .bind(due_at)
+            .bind(now + MOMENT)
             .execute(&self.write)
             .await?;
         Ok(object)

@@ -2,11 +2,8 @@
 
 use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
-use super::columns::number;
+use super::columns::{ROWS, number, rows};
 use super::{Store, StoreError, count, present};
-
-/// Rows that one statement inserts.
-const ROWS: usize = 64;
 
 /// Bytes of a journal that are read at once.
 const AT_ONCE: usize = 4 << 20;
@@ -26,13 +23,11 @@ pub(super) async fn insert_lines(
     lines: &[String],
 ) -> Result<(), sqlx::Error> {
     let mut next = number(first);
-    for rows in lines.chunks(ROWS) {
-        let values: Vec<String> = (0..rows.len())
-            .map(|row| format!("($1, ${}, ${})", 2 * row + 2, 2 * row + 3))
-            .collect();
-        let statement = format!("INSERT INTO lines (run, line, body) VALUES {}", values.join(", "));
+    for lines in lines.chunks(ROWS) {
+        let values = rows(lines.len(), 2);
+        let statement = format!("INSERT INTO lines (run, line, body) VALUES {values}");
         let mut query = sqlx::query(AssertSqlSafe(statement)).bind(run);
-        for line in rows {
+        for line in lines {
             query = query.bind(next).bind(line);
             next += 1;
         }
@@ -72,14 +67,32 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn journal(&self, run: &str) -> Result<String, StoreError> {
-        let (mut next, mut text) = (0, String::new());
+        let mut text = String::new();
+        self.each_line(run, |line| text += &(line + "\n")).await?;
+        Ok(text)
+    }
+
+    /// All lines of the journal of a run.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn all_lines(&self, run: &str) -> Result<Vec<String>, StoreError> {
+        let mut lines = Vec::new();
+        self.each_line(run, |line| lines.push(line)).await?;
+        Ok(lines)
+    }
+
+    async fn each_line(&self, run: &str, mut take: impl FnMut(String)) -> Result<(), StoreError> {
+        let mut next = 0;
         loop {
             let lines = self.lines(run, next, AT_ONCE).await?;
             let Some((last, _)) = lines.last() else {
-                return Ok(text);
+                return Ok(());
             };
             next = last + 1;
-            text.extend(lines.into_iter().map(|(_, line)| line + "\n"));
+            for (_, line) in lines {
+                take(line);
+            }
         }
     }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use capo_core::ids::CandidateId;
 use capo_core::reading::evidence::Evidence;
 use sqlx::any::AnyRow;
-use sqlx::{Any, Row, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
-use super::columns::number;
+use super::columns::{ROWS, ROWS_AT_ONCE, number, rows};
 use super::{Actor, Millis, Project, Store, StoreError, audit, count, optional_count, place, present};
 use crate::secret;
 
@@ -383,21 +383,51 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    /// Keeps moves of a prompt's labels that were made elsewhere, each label's in order, and puts the labels where they end.
+    /// Keeps moves of a prompt's labels that were made elsewhere, each label's in order, and puts the labels where they end;
+    /// it has none of either yet. They are counted anew.
     ///
     /// # Errors
-    /// When a label ends on a version that there is not, or the database fails.
+    /// When a label ends on a version that there is not, or the database fails; a part of them may be kept then.
     pub async fn import_label_moves(
         &self,
         actor: &Actor,
         prompt: &Prompt,
         moves: &[(String, Moved)],
     ) -> Result<(), StoreError> {
-        let mut transaction = self.begin().await?;
-        for (label, moved) in moves {
-            let (by, places) = ((moved.actor.as_str(), moved.at), (moved.from, moved.to));
-            write_move(&mut transaction, prompt, label, by, places).await?;
+        let mut numbers: BTreeMap<&str, i64> = BTreeMap::new();
+        for moves in moves.chunks(ROWS_AT_ONCE) {
+            let mut transaction = self.begin().await?;
+            for moves in moves.chunks(ROWS) {
+                let values = rows(moves.len(), 6);
+                let statement = format!(
+                    "INSERT INTO label_moves (prompt, label, number, at, actor, from_version, to_version) \
+                     VALUES {values}"
+                );
+                let mut query = sqlx::query(AssertSqlSafe(statement)).bind(&prompt.id);
+                for (label, moved) in moves {
+                    let last = numbers.entry(label.as_str()).or_default();
+                    *last += 1;
+                    query = query
+                        .bind(label)
+                        .bind(*last)
+                        .bind(moved.at)
+                        .bind(&moved.actor)
+                        .bind(moved.from.map(number))
+                        .bind(moved.to.map(number));
+                }
+                query.execute(&mut *transaction).await?;
+            }
+            transaction.commit().await?;
         }
+        let mut transaction = self.begin().await?;
+        sqlx::query(
+            "INSERT INTO labels (prompt, name, version) SELECT prompt, label, to_version FROM label_moves AS moves \
+             WHERE prompt = $1 AND to_version IS NOT NULL AND number = \
+             (SELECT MAX(number) FROM label_moves WHERE prompt = moves.prompt AND label = moves.label)",
+        )
+        .bind(&prompt.id)
+        .execute(&mut *transaction)
+        .await?;
         let subject = format!("{}: {} moves of another server", prompt.name, moves.len());
         let project = Some(prompt.project.as_str());
         audit::write(&mut transaction, actor, "label.import", &subject, project).await?;

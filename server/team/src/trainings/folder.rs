@@ -1,17 +1,9 @@
 //! What may lie in the folder of a training, and how it goes.
 
-use std::fs::{File, TryLockError};
-use std::io;
 use std::path::{Component, Path};
-
-use super::LOCK;
 
 /// The file of its study, beside the data that this names.
 pub(super) const STUDY_FILE: &str = "study.toml";
-
-/// What a fine-tuning tells, and a search.
-pub(super) const TRAINING_LOG: &str = "training.jsonl";
-pub(super) const SEARCH_LOG: &str = "journal.jsonl";
 
 /// Whether a path names something below the folder that it starts from, and not the study, by whatever letters.
 pub(crate) fn is_below(path: &str) -> bool {
@@ -21,29 +13,11 @@ pub(crate) fn is_below(path: &str) -> bool {
         && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The lock of a training's folder, unless another process works there.
-///
-/// # Errors
-/// When the system does not say.
-pub(super) fn lock(folder: &Path) -> Result<Option<File>, String> {
-    let path = folder.join(LOCK);
-    let held = File::create(&path).map_err(|error| failed(&path, &error))?;
-    match held.try_lock() {
-        Ok(()) => Ok(Some(held)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(failed(&path, &error)),
-    }
-}
-
-pub(super) fn failed(path: &Path, error: &io::Error) -> String {
-    format!("{}: {error}", path.display())
-}
-
 /// Removes the folder of a training that is no more.
 pub(crate) async fn forget(folder: &Path) {
     let folder = folder.to_owned();
     let removed = tokio::task::spawn_blocking(move || match std::fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             tracing::error!(folder = %folder.display(), %error, "the folder of a training could not be removed");
         }
         _ => {}

@@ -5,24 +5,21 @@ use std::path::{Path, PathBuf};
 
 use capo_api::TrainingStart;
 
-use super::folder::{STUDY_FILE, failed, is_below};
-use super::shelf::Shelf;
-use super::{Begin, Job};
+use super::folder::{STUDY_FILE, is_below};
+use super::{Begin, Job, Trainings};
 use crate::files::lacks_file;
 use crate::http::Server;
 use crate::store::Training;
 
-/// What a training's process is given lies below this folder. It stays the same.
-pub(super) const INPUT: &str = "input";
+const INPUT: &str = "input";
 const STUDY: &str = "study";
 const MODEL: &str = "model";
 
-/// The policy that a training starts from, where this machine has it or can be brought it.
+/// The policy that a training starts from, where this machine has it or it is kept.
 ///
 /// # Errors
 /// What is not there.
-async fn begin(shelf: &Shelf, start: &TrainingStart) -> Result<Begin, String> {
-    let trainings = &shelf.trainings;
+async fn begin(server: &Server, trainings: &Trainings, start: &TrainingStart) -> Result<Begin, String> {
     match start {
         TrainingStart::Model { name } => trainings.model(name).map(Begin::Model).ok_or_else(|| {
             format!(
@@ -30,11 +27,8 @@ async fn begin(shelf: &Shelf, start: &TrainingStart) -> Result<Begin, String> {
             )
         }),
         TrainingStart::Training { training, step } => {
-            let folder = shelf.folder(training).await?;
-            match step {
-                Some(step) => trainings.trainer.policy(&folder, *step).map(Begin::Policy),
-                None => Ok(Begin::Policy(folder)),
-            }
+            let shelf = server.shelf().ok_or("this process knows no trainings")?;
+            shelf.policy(training, *step).await.map(Begin::Policy)
         }
         TrainingStart::Fresh {
             vocabulary,
@@ -61,8 +55,12 @@ pub(super) struct Ready {
 ///
 /// # Errors
 /// In words, what is not there or cannot be written.
-pub(super) async fn prepare(server: &Server, shelf: &Shelf, training: &Training) -> Result<Ready, String> {
-    let folder = shelf.trainings.folder_of(&training.id);
+pub(super) async fn prepare(
+    server: &Server,
+    trainings: &Trainings,
+    training: &Training,
+) -> Result<Ready, String> {
+    let folder = trainings.folder_of(&training.id);
     let input = folder.join(INPUT);
     if !input.is_dir() {
         let new = folder.join(format!("{INPUT}.new"));
@@ -75,7 +73,7 @@ pub(super) async fn prepare(server: &Server, shelf: &Shelf, training: &Training)
     let (model, made) = match &training.start {
         start if !matches!(start, TrainingStart::Model { .. }) && model.is_dir() => (model, None),
         start => {
-            let begin = begin(shelf, start).await?;
+            let begin = begin(server, trainings, start).await?;
             if let Begin::Model(place) = begin {
                 (place, None)
             } else {
@@ -131,4 +129,8 @@ async fn write(server: &Server, training: &Training, into: &Path) -> Result<(), 
         put(&journal(into, run), text.as_bytes())?;
     }
     Ok(())
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
 }

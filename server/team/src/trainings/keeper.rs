@@ -1,36 +1,24 @@
-//! Keeps what a training comes to where other machines find it, while it goes on.
+//! Keeps the checkpoints of a training where data files lie, while the training goes on.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use capo_api::CheckpointShown;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::sleep;
 
 use super::child::News;
-use super::folder::TRAINING_LOG;
-use super::input::INPUT;
-use super::shelf::note;
-use super::{Trainings, objects};
+use super::{Trainings, archive_name, objects};
 use crate::files::{Files, FilesError};
 use crate::http::Server;
 use crate::store::{KeptCheckpoint, Lease, NotKept, StoreError, Training};
 
-/// How often checkpoints are looked for, and what could not be kept is tried again.
+/// How often checkpoints are looked for, and the longest pause before what could not be kept is tried again.
 const LOOK: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
+const MOST_PAUSE: Duration = Duration::from_mins(1);
 
-/// How long that is tried once the process has ended, and how long once the server ends.
-pub(super) const PATIENCE: Duration = Duration::from_mins(10);
+/// How long the last ones may take once the training's process has ended, and how long once the server ends.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 300 });
 const MOMENT: Duration = Duration::from_secs(6);
-
-/// How far what a training came to is kept.
-pub(super) enum Kept {
-    All,
-    /// The server ends, or another process has the training.
-    Partly,
-    /// Its place did not take it, for this reason.
-    Refused(String),
-}
 
 /// Keeps the checkpoints of a training under a lease.
 pub(super) struct Keeper<'a> {
@@ -41,103 +29,85 @@ pub(super) struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    /// Keeps checkpoints until the log, which counts its `copies`, is no more and all are kept.
-    pub(super) async fn keep(&self, copies: watch::Receiver<u64>, mut news: watch::Receiver<News>) -> Kept {
+    /// Keeps checkpoints until `over` says that there come no more, and returns whether all are kept.
+    pub(super) async fn keep(&self, over: watch::Receiver<bool>, news: watch::Receiver<News>) -> bool {
         let Ok(files) = self.server.files() else {
-            return Kept::All;
+            return true;
         };
-        let ended = async {
-            let told = news.wait_for(|news| news.ending || news.lost);
-            let ends = told.await.is_ok_and(|told| !told.lost);
-            if ends {
-                sleep(MOMENT).await;
-            }
+        let (mut is_over, mut told) = (over.clone(), news.clone());
+        let patience = async {
+            let _ = is_over.wait_for(|is_over| *is_over).await;
+            sleep(PATIENCE).await;
+        };
+        let ending = async {
+            let _ = told.wait_for(|news| news.ending || news.lost).await;
+            sleep(MOMENT).await;
         };
         tokio::select! {
-            kept = self.keep_trying(files, copies) => kept,
-            () = ended => Kept::Partly,
+            are_kept = self.keep_trying(files, over, news) => are_kept,
+            () = patience => false,
+            () = ending => false,
         }
     }
 
-    async fn keep_trying(&self, files: &Files, mut copies: watch::Receiver<u64>) -> Kept {
-        let (mut is_behind, mut over_since) = (false, None);
+    async fn keep_trying(
+        &self,
+        files: &Files,
+        mut over: watch::Receiver<bool>,
+        mut news: watch::Receiver<News>,
+    ) -> bool {
+        let mut pause = LOOK;
         loop {
-            let is_over = copies.has_changed().is_err();
-            match self.look(files, &mut copies).await {
-                Ok(()) => {
-                    if std::mem::take(&mut is_behind) {
-                        tracing::info!(training = self.training.id, "its checkpoints are kept again");
-                    }
-                    if is_over {
-                        return Kept::All;
-                    }
-                }
+            let is_over = *over.borrow();
+            match self.look(files).await {
+                Ok(()) if is_over => return true,
+                Ok(()) => pause = LOOK,
                 // Whoever looks after the training hears so, too.
-                Err(NotKept::Lost) => std::future::pending().await,
+                Err(NotKept::Lost) => return false,
                 Err(NotKept::Store(error)) => {
-                    if !std::mem::replace(&mut is_behind, true) {
-                        tracing::warn!(
-                            training = self.training.id, %error,
-                            "a checkpoint could not be kept; the training goes on, and it is tried again"
-                        );
-                    }
-                    if is_over && over_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                        return Kept::Refused(error.to_string());
+                    tracing::warn!(training = self.training.id, %error, "a checkpoint could not be kept");
+                    pause = MOST_PAUSE.min(pause * 2);
+                    let is_stopped = news.borrow().stopped;
+                    if is_over && is_stopped {
+                        return false;
                     }
                 }
             }
-            if is_over {
-                sleep(LOOK).await;
-            } else {
-                let until_over = async { while copies.changed().await.is_ok() {} };
-                // Either way it looks again.
-                let _ = timeout(LOOK, until_over).await;
+            tokio::select! {
+                () = sleep(pause) => {}
+                _ = over.wait_for(|is_over| *is_over), if !is_over => {}
+                _ = news.wait_for(|news| news.stopped), if is_over => {}
             }
         }
     }
 
     /// Keeps the checkpoints that there are, and lets go of those that there are no more.
-    async fn look(&self, files: &Files, copies: &mut watch::Receiver<u64>) -> Result<(), NotKept> {
-        let folder = self.trainings.folder_of(&self.training.id);
-        let there = self.trainings.checkpoints(&self.training.id).await;
-        let there = there.map_err(StoreError::Unreadable)?;
+    async fn look(&self, files: &Files) -> Result<(), NotKept> {
+        let there = self.there().await?;
         let kept = self.server.store().checkpoints(&self.training.id).await?;
-        if kept.iter().all(|one| one.shown.is_some()) {
-            let input = vec![(PathBuf::from(INPUT), folder.join(INPUT))];
-            let input = self.write(files, None, input).await?;
-            self.note(Some(&input), &there).await?;
-        }
-        let shown = || kept.iter().filter_map(|one| one.shown.as_ref());
-        if shown().eq(&there) {
+        if kept.iter().map(|one| &one.shown).eq(&there) {
             return Ok(());
         }
-        // What was told up to them is in the database then: a copy has begun and ended since.
-        copies.mark_unchanged();
-        for _ in 0..2 {
-            if copies.changed().await.is_err() {
-                break;
-            }
-        }
-        let is_new = |one: &&CheckpointShown| shown().all(|kept| kept.step != one.step);
-        let new: Vec<_> = there.iter().filter(is_new).collect();
-        for one in new {
-            let policy = self.trainings.trainer.policy(&folder, one.step);
-            let Some(checkpoint) = policy.ok().and_then(|policy| policy.parent().map(PathBuf::from)) else {
+        for shown in &there {
+            if kept.iter().any(|one| one.shown.step == shown.step) {
                 continue;
-            };
-            let name = checkpoint.strip_prefix(&folder).unwrap_or(checkpoint.as_path());
-            let mut members = vec![(name.to_owned(), checkpoint.clone())];
-            let log = folder.join(TRAINING_LOG);
-            if log.exists() {
-                members.push((PathBuf::from(TRAINING_LOG), log));
             }
-            match self.write(files, Some(one.clone()), members).await {
-                // The training has removed it meanwhile.
-                Err(_) if !checkpoint.is_dir() => {}
-                written => self.note(Some(&written?), &there).await?,
+            match self.write(files, shown).await {
+                Ok(written) => self.note(Some(&written), &there).await?,
+                Err(error) => {
+                    // Unless the training has removed it meanwhile.
+                    if self.there().await?.iter().any(|one| one.step == shown.step) {
+                        return Err(error.into());
+                    }
+                }
             }
         }
         self.note(None, &there).await
+    }
+
+    async fn there(&self) -> Result<Vec<CheckpointShown>, StoreError> {
+        let there = self.trainings.checkpoints(&self.training.id).await;
+        there.map_err(StoreError::Unreadable)
     }
 
     async fn note(&self, new: Option<&KeptCheckpoint>, there: &[CheckpointShown]) -> Result<(), NotKept> {
@@ -145,22 +115,20 @@ impl Keeper<'_> {
         store.keep_checkpoints(self.lease, new, there, now).await
     }
 
-    async fn write(
-        &self,
-        files: &Files,
-        shown: Option<CheckpointShown>,
-        members: Vec<(PathBuf, PathBuf)>,
-    ) -> Result<KeptCheckpoint, NotKept> {
+    /// Writes a checkpoint as an object, the same one in each try.
+    async fn write(&self, files: &Files, shown: &CheckpointShown) -> Result<KeptCheckpoint, StoreError> {
+        let (id, step) = (&self.training.id, shown.step);
+        let policy = self.trainings.policy(id, step).await;
+        let policy = policy.map_err(StoreError::Unreadable)?;
         let (store, now) = (self.server.store(), self.server.now());
-        let object = store.begin_checkpoint(self.training, now).await?;
-        let written = objects::write(files.writer(&object), members).await;
-        let noted = written.and_then(|sha256| {
-            note(&self.trainings.folder_of(&self.training.id), &object)?;
-            Ok(sha256)
-        });
+        let object = store
+            .begin_checkpoint(self.lease, self.training, step, now)
+            .await?;
+        let writer = files.writer(&object, shown.bytes);
+        let written = objects::write(writer, archive_name(id, step), policy).await;
         Ok(KeptCheckpoint {
-            shown,
-            sha256: noted.map_err(|error| StoreError::from(FilesError::from(error)))?,
+            shown: shown.clone(),
+            sha256: written.map_err(FilesError::from)?,
             object,
         })
     }

@@ -9,14 +9,20 @@ use capo_api::TrainingKind;
 use capo_core::journal::{Event, FileJournal, JournalError, Status};
 use capo_core::reading::progress::{Progress, Times};
 use capo_core::run_state::RunState;
-use tokio::sync::watch;
 
-use super::folder::{SEARCH_LOG, TRAINING_LOG};
 use crate::http::Server;
 use crate::store::{Lease, NotKept, Run, StoreError, Training};
 
 /// Bytes of a file that are read at once.
 const AT_ONCE: u64 = 4 << 20;
+
+/// What the file is called in a training's folder that its lines come from.
+pub(super) fn log_file(kind: TrainingKind) -> &'static str {
+    match kind {
+        TrainingKind::Sft => "training.jsonl",
+        TrainingKind::Grpo => "journal.jsonl",
+    }
+}
 
 /// The end of a file to which another process appends lines, and whose first line it may replace once, by a new file.
 #[derive(Debug, Clone, Default)]
@@ -96,8 +102,6 @@ pub(super) struct Log {
     tail: Tail,
     /// Lines of the file that the database has.
     copied: u64,
-    /// How often all that the file had was in the database.
-    copies: watch::Sender<u64>,
     /// The run whose journal the lines are.
     search: Option<Search>,
 }
@@ -120,16 +124,11 @@ impl Log {
         lease: &Lease,
         folder: &Path,
     ) -> Result<Self, NotKept> {
-        let file = match training.kind {
-            TrainingKind::Sft => TRAINING_LOG,
-            TrainingKind::Grpo => SEARCH_LOG,
-        };
         let mut log = Self {
             server: server.clone(),
             lease: lease.clone(),
-            tail: Tail::of(folder.join(file)),
+            tail: Tail::of(folder.join(log_file(training.kind))),
             copied: 0,
-            copies: watch::Sender::new(0),
             search: None,
         };
         let mut lines = Vec::new();
@@ -195,7 +194,6 @@ impl Log {
             let before = self.tail.clone();
             let came = self.read()?;
             if came == Came::default() {
-                self.copies.send_modify(|copies| *copies += 1);
                 return Ok(());
             }
             if let Err(error) = self.keep(&came).await {
@@ -207,11 +205,6 @@ impl Log {
                 self.note().await?;
             }
         }
-    }
-
-    /// Counts how often all that the file had was in the database.
-    pub(super) fn copies(&self) -> watch::Receiver<u64> {
-        self.copies.subscribe()
     }
 
     async fn keep(&mut self, came: &Came) -> Result<(), NotKept> {

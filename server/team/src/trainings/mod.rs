@@ -63,7 +63,7 @@ pub trait Trainer: Send + Sync {
     /// Why its folder does not read.
     fn checkpoints(&self, folder: &Path) -> Result<Vec<CheckpointShown>, String>;
 
-    /// The folder with the policy of a checkpoint, in that of the checkpoint itself.
+    /// The folder with the policy of a checkpoint.
     ///
     /// # Errors
     /// Why it does not read, or that there is none of this step.
@@ -115,6 +115,12 @@ pub struct Job {
     pub full: bool,
 }
 
+/// What the archive of a checkpoint's policy is called, and the folder in it.
+pub(crate) fn archive_name(training: &str, step: u64) -> String {
+    // Letters of an id alone.
+    format!("rewriter-{}-{step}", training.get(..8).unwrap_or_default())
+}
+
 /// The rewriters of trainings that a caller may ask among the server's own models: an extension of each request for these.
 #[derive(Debug, Clone, Default)]
 pub struct Offered(pub Arc<[OfferedRewriter]>);
@@ -133,7 +139,7 @@ pub struct OfferedRewriter {
 pub struct Trainings {
     /// Who knows how.
     pub trainer: Arc<dyn Trainer>,
-    /// Where their folders lie on this machine, each under the training's id. Other machines may see the same.
+    /// Where their folders lie, each under the training's id. A training goes on only where its folder is.
     pub folder: PathBuf,
     /// Where models lie that trainings may start from.
     pub models: Option<PathBuf>,
@@ -166,6 +172,16 @@ impl Trainings {
     pub(crate) async fn checkpoints(&self, training: &str) -> Result<Vec<CheckpointShown>, String> {
         let (trainer, folder) = (Arc::clone(&self.trainer), self.folder_of(training));
         let read = tokio::task::spawn_blocking(move || trainer.checkpoints(&folder)).await;
+        read.map_err(|error| error.to_string())?
+    }
+
+    /// The folder with the policy of a checkpoint on this machine.
+    ///
+    /// # Errors
+    /// Why it does not read, or that there is none of this step.
+    pub(crate) async fn policy(&self, training: &str, step: u64) -> Result<PathBuf, String> {
+        let (trainer, folder) = (Arc::clone(&self.trainer), self.folder_of(training));
+        let read = tokio::task::spawn_blocking(move || trainer.policy(&folder, step)).await;
         read.map_err(|error| error.to_string())?
     }
 

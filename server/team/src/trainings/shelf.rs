@@ -1,30 +1,33 @@
-//! The folders of trainings on this machine, each brought from where its checkpoints are kept when another one has gone on with it.
+//! What trainings came to, on this machine: in their folders, or brought from where checkpoints are kept.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
-use super::folder::{SEARCH_LOG, failed, lock};
-use super::objects::unpack;
-use super::{LOCK, Trainings};
+use super::{Stopped, Trainings, archive_name, objects};
 use crate::files::{Files, FilesError};
 use crate::store::{KeptCheckpoint, Store};
 
-/// Names the objects that a folder came from or became, one a line.
-const OBJECTS: &str = "objects";
+/// Where archives are unpacked, each under its SHA-256, below the folder of trainings. They stay as they are.
+const BROUGHT: &str = "rewriters";
 
-/// How long another process may work in a folder that is to be brought, and how often that is looked at.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long one stays that is kept nowhere else any more.
+const STAYS: Duration = Duration::from_hours(24);
+
+/// How often it is asked whether what waits for an archive is to end.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Where trainings lie on this machine, and where they come from.
+/// One archive is brought at a time, so that those who need the same wait for it.
+static BRINGING: Mutex<()> = Mutex::const_new(());
+
+/// Where trainings lie on this machine, and their checkpoints.
 #[derive(Debug, Clone)]
 pub struct Shelf {
-    pub(super) trainings: Trainings,
+    trainings: Trainings,
     store: Store,
     files: Option<Files>,
 }
@@ -39,121 +42,102 @@ impl Shelf {
         }
     }
 
-    /// The folder of a training, with the checkpoints that are kept of it.
+    /// The folder of the policy that a training had come to by a step, or that counts.
     ///
     /// # Errors
-    /// In words, that it is missing, or why it cannot be brought.
-    pub async fn folder(&self, training: &str) -> Result<PathBuf, String> {
-        let folder = self.brought(training).await?;
-        if folder.is_dir() {
-            return Ok(folder);
+    /// In words for members, why it is not here.
+    pub async fn policy(&self, training: &str, step: Option<u64>) -> Result<PathBuf, String> {
+        let mut kept = self.store.checkpoints(training).await.map_err(|error| {
+            tracing::error!(training, %error, "what is kept of a training could not be read");
+            "the database does not answer".to_owned()
+        })?;
+        kept.retain(|one| step.is_none_or(|step| one.shown.step == step));
+        let counts = kept.iter().find(|one| one.shown.counts).or(kept.last());
+        let Some(step) = counts.map(|one| one.shown.step).or(step) else {
+            let folder = self.trainings.folder_of(training);
+            let found = folder.is_dir().then_some(folder);
+            return found.ok_or_else(|| "the folder of the training is not on this machine".to_owned());
+        };
+        match (self.trainings.policy(training, step).await, counts) {
+            (Ok(policy), _) => Ok(policy),
+            (Err(_), Some(kept)) => self.brought(training, kept).await,
+            (Err(error), None) => {
+                tracing::warn!(training, step, error, "a checkpoint is not here");
+                Err(format!("the checkpoint of step {step} is not on this machine"))
+            }
         }
-        Err(format!(
-            "the folder of the training is not on this machine: {} is missing",
-            folder.display()
-        ))
     }
 
-    /// The same for a thread that may wait, on the runtime of a handle.
-    ///
-    /// # Errors
-    /// As [`Shelf::folder`].
-    pub fn wait(&self, handle: &Handle, training: &str) -> Result<PathBuf, String> {
-        let (shelf, training) = (self.clone(), training.to_owned());
-        let (tell, told) = mpsc::channel();
-        handle.spawn(async move {
-            // Who waits waits for nothing else.
-            let _ = tell.send(shelf.folder(&training).await);
+    /// The same for trainings whose policy counts, each by its id, until that is `stopped`.
+    pub(crate) async fn policies(
+        self,
+        trainings: Vec<String>,
+        stopped: Stopped,
+    ) -> BTreeMap<String, Result<PathBuf, String>> {
+        let mut found = BTreeMap::new();
+        for training in trainings {
+            let stopping = async {
+                while !stopped() {
+                    sleep(LOOK).await;
+                }
+            };
+            let policy = tokio::select! {
+                policy = self.policy(&training, None) => policy,
+                () = stopping => Err("it was stopped".to_owned()),
+            };
+            found.insert(training, policy);
+        }
+        found
+    }
+
+    async fn brought(&self, training: &str, kept: &KeptCheckpoint) -> Result<PathBuf, String> {
+        let place = self.trainings.folder.join(BROUGHT);
+        let folder = place.join(&kept.sha256);
+        let policy = folder.join(archive_name(training, kept.shown.step));
+        let _alone = BRINGING.lock().await;
+        if policy.is_dir() {
+            return Ok(policy);
+        }
+        let brought = match &self.files {
+            Some(files) => objects::bring(files, kept, &folder).await,
+            None => Err(FilesError::Nowhere),
+        };
+        if let Err(error) = brought {
+            tracing::error!(training, %error, "a checkpoint could not be brought");
+            return Err(
+                "the place where checkpoints are kept does not hand this one out; the server's log says why"
+                    .to_owned(),
+            );
+        }
+        self.clear(place).await;
+        Ok(policy)
+    }
+
+    /// Removes what was brought of checkpoints that are kept no more.
+    async fn clear(&self, place: PathBuf) {
+        let kept = match self.store.archives().await {
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::warn!(%error, "archives that are kept no more stay unpacked");
+                return;
+            }
+        };
+        let cleared = spawn_blocking(move || {
+            for entry in place.read_dir()?.flatten() {
+                let name = entry.file_name();
+                if kept.iter().all(|sha256| name != sha256.as_str()) && is_old(&entry.path()) {
+                    std::fs::remove_dir_all(entry.path())?;
+                }
+            }
+            Ok::<_, std::io::Error>(())
         });
-        told.recv().map_err(|_| "the server is ending".to_owned())?
-    }
-
-    /// The same where the folder may be missing, since nothing is kept of the training yet.
-    pub(super) async fn brought(&self, training: &str) -> Result<PathBuf, String> {
-        let folder = self.trainings.folder_of(training);
-        if is_whole(&folder, &self.kept(training).await?) {
-            return Ok(folder);
+        if let Ok(Err(error)) = cleared.await {
+            tracing::warn!(%error, "archives that are kept no more stay unpacked");
         }
-        fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
-        let _held = alone(&folder).await?;
-        let kept = self.kept(training).await?;
-        if is_whole(&folder, &kept) {
-            return Ok(folder);
-        }
-        // What a process came to that was taken for dead, before another one went on elsewhere.
-        clear(&folder).map_err(|error| failed(&folder, &error))?;
-        let files = self.files.as_ref().ok_or(FilesError::Nowhere);
-        let files = files.map_err(|error| error.to_string())?;
-        for one in &kept {
-            let unpacked = unpack(files, one, &folder).await;
-            unpacked.map_err(|error| error.to_string())?;
-        }
-        let known = self.store.training(training).await;
-        if let Some(run) = known.map_err(|error| error.to_string())?.run {
-            let path = folder.join(SEARCH_LOG);
-            let text = self
-                .store
-                .journal(&run)
-                .await
-                .map_err(|error| error.to_string())?;
-            fs::write(&path, text).map_err(|error| failed(&path, &error))?;
-        }
-        for one in &kept {
-            note(&folder, &one.object).map_err(|error| failed(&folder, &error))?;
-        }
-        Ok(folder)
-    }
-
-    async fn kept(&self, training: &str) -> Result<Vec<KeptCheckpoint>, String> {
-        let kept = self.store.checkpoints(training).await;
-        kept.map_err(|error| error.to_string())
     }
 }
 
-/// Whether a folder has all that is kept of its training.
-fn is_whole(folder: &Path, kept: &[KeptCheckpoint]) -> bool {
-    // One that does not read has nothing.
-    let has = fs::read_to_string(folder.join(OBJECTS)).unwrap_or_default();
-    kept.iter()
-        .all(|one| has.lines().any(|object| object == one.object))
-}
-
-/// Notes that a folder has what an object holds.
-pub(super) fn note(folder: &Path, object: &str) -> io::Result<()> {
-    let objects = File::options()
-        .create(true)
-        .append(true)
-        .open(folder.join(OBJECTS));
-    writeln!(objects?, "{object}")
-}
-
-/// Waits until no process works in a folder, and keeps others out.
-async fn alone(folder: &Path) -> Result<File, String> {
-    let began = Instant::now();
-    loop {
-        if let Some(held) = lock(folder)? {
-            return Ok(held);
-        }
-        if began.elapsed() > PATIENCE {
-            return Err(format!("another process still works in {}", folder.display()));
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
-/// Removes all that is in a folder but its lock; first what says that anything is there.
-fn clear(folder: &Path) -> io::Result<()> {
-    match fs::remove_file(folder.join(OBJECTS)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    for entry in folder.read_dir()? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else if entry.file_name() != LOCK {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
+fn is_old(path: &Path) -> bool {
+    let modified = path.metadata().and_then(|metadata| metadata.modified());
+    modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STAYS))
 }

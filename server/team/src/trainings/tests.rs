@@ -180,7 +180,7 @@ impl Place {
     /// What is kept of a training, once that is a checkpoint at least.
     async fn kept(&self, training: &Training) -> Vec<KeptCheckpoint> {
         let kept = async || self.store.checkpoints(&training.id).await.unwrap();
-        until(async || kept().await.iter().any(|one| one.shown.is_some())).await;
+        until(async || !kept().await.is_empty()).await;
         kept().await
     }
 
@@ -305,13 +305,12 @@ fn a_process_that_outlives_its_server_is_waited_for() {
     });
 }
 
-/// Writes a checkpoint, or goes on from one.
-const LEARNS: &str = "if test -e checkpoints/2/policy/weights; then echo again >> training.jsonl; exit 0; fi; \
-                      mkdir -p checkpoints new/policy; echo learned > new/policy/weights; echo step >> training.jsonl; \
+/// Writes a checkpoint, and learns until it is told to end.
+const LEARNS: &str = "mkdir -p checkpoints new/policy; echo learned > new/policy/weights; echo step >> training.jsonl; \
                       mv new checkpoints/2; cat; echo told >> training.jsonl; exit 3";
 
 #[test]
-fn another_machine_goes_on_from_the_last_checkpoint() {
+fn a_checkpoint_is_another_machines_too_and_the_training_is_not() {
     on_each(|store| async move {
         let mut place = Place::new(store, LEARNS).await;
         let training = place.add(fresh()).await;
@@ -319,40 +318,54 @@ fn another_machine_goes_on_from_the_last_checkpoint() {
         let kept = place.kept(&training).await;
         ending.cancel();
         task.await.unwrap().unwrap();
-        // What it learns from is kept, too.
-        let run = place.store.run(&place.run).await.unwrap();
-        place.store.delete_run(&by(), &run).await.unwrap();
 
-        let damaged = place.files.path().join(&kept[1].object);
-        let whole = std::fs::read(&damaged).unwrap();
+        let object = place.files.path().join(&kept[0].object);
+        let whole = std::fs::read(&object).unwrap();
         let at = whole.windows(7).position(|bytes| bytes == b"learned").unwrap();
-        let mut other = whole.clone();
-        other[at] = b'L';
-        std::fs::write(&damaged, other).unwrap();
+        let mut damaged = whole.clone();
+        damaged[at] = b'L';
+        std::fs::write(&object, damaged).unwrap();
         let (server, folder) = machine(&place.store, LEARNS, place.files.path());
         let shelf = server.shelf().unwrap();
-        let refused = shelf.folder(&training.id).await.unwrap_err();
-        assert!(refused.contains("SHA-256"), "{refused}");
-        std::fs::write(&damaged, whole).unwrap();
-        let brought = shelf.folder(&training.id).await.unwrap();
-        assert_eq!(brought, folder.path().join(&training.id));
-        let weights = std::fs::read_to_string(brought.join("checkpoints/2/policy/weights"));
-        assert_eq!(weights.unwrap(), "learned\n");
-        assert_eq!(
-            std::fs::read_to_string(brought.join("training.jsonl")).unwrap(),
-            "step\n"
+        let refused = shelf.policy(&training.id, None).await.unwrap_err();
+        assert!(refused.contains("does not hand this one out"), "{refused}");
+        let brought = folder.path().join("rewriters");
+        assert_eq!(brought.read_dir().unwrap().count(), 0, "nothing is left of it");
+        std::fs::write(&object, whole).unwrap();
+        let (one, two) = tokio::join!(
+            shelf.policy(&training.id, None),
+            shelf.policy(&training.id, Some(2))
         );
+        let policy = one.unwrap();
+        assert_eq!(two.unwrap(), policy);
+        assert!(policy.starts_with(brought.join(&kept[0].sha256)));
+        let weights = std::fs::read_to_string(policy.join("weights"));
+        assert_eq!(weights.unwrap(), "learned\n");
+        // What was brought stays as it is, wherever it came from.
+        std::fs::remove_file(&object).unwrap();
+        assert_eq!(shelf.policy(&training.id, None).await.unwrap(), policy);
 
         place.server = server;
         let (ending, task) = place.work();
-        place
-            .once(&training, |now| now.state == TrainingState::Done)
+        let failed = place
+            .once(&training, |now| now.state == TrainingState::Failed)
             .await;
-        assert_eq!(place.lines(&training).await, ["step", "told", "again"]);
+        assert!(failed.error.unwrap().contains("is not on this machine"));
+        assert_eq!(place.lines(&training).await, ["step", "told"]);
         assert_eq!(place.kept(&training).await, kept);
         ending.cancel();
         task.await.unwrap().unwrap();
     });
+}
+
+impl Place {
+    /// Takes the place of checkpoints away, until the folder that is returned is put back.
+    fn take_away(&self) -> PathBuf {
+        let away = self.folder.path().join("away");
+        std::fs::rename(self.files.path(), &away).unwrap();
+        std::fs::write(self.files.path(), "").unwrap();
+        away
+    }
 }
 
 #[test]
@@ -360,19 +373,21 @@ fn a_training_goes_on_while_the_place_of_its_checkpoints_is_away() {
     on_each(|store| async move {
         let place = Place::new(store, LEARNS).await;
         let training = place.add(fresh()).await;
-        let away = place.folder.path().join("away");
-        std::fs::rename(place.files.path(), &away).unwrap();
-        std::fs::write(place.files.path(), "").unwrap();
+        let away = place.take_away();
         let (ending, task) = place.work();
+        let begun = async || place.store.leftovers(now() + 2 * DAY).await.unwrap();
+        until(async || !begun().await.is_empty()).await;
         place.once(&training, |now| now.lines == 1).await;
-        // Another one begins when the first has failed.
-        until(async || place.store.leftovers(now() + 2 * DAY).await.unwrap().len() > 1).await;
         assert!(place.store.checkpoints(&training.id).await.unwrap().is_empty());
-        let running = place.store.training(&training.id).await.unwrap();
-        assert_eq!(running.state, TrainingState::Running);
+        let begun = begun().await;
         std::fs::remove_file(place.files.path()).unwrap();
         std::fs::rename(&away, place.files.path()).unwrap();
-        place.kept(&training).await;
+        let kept = place.kept(&training).await;
+        assert_eq!(
+            [kept[0].object.clone()].as_slice(),
+            begun,
+            "the same is tried again"
+        );
         place.store.stop_training(&by(), &training).await.unwrap();
         let stopped = place
             .once(&training, |now| now.state == TrainingState::Stopped)
@@ -380,6 +395,30 @@ fn a_training_goes_on_while_the_place_of_its_checkpoints_is_away() {
         assert_eq!((stopped.error, stopped.lines), (None, 2));
         ending.cancel();
         task.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn an_outcome_is_told_beside_what_could_not_be_kept() {
+    let script =
+        "mkdir -p checkpoints/2/policy; echo step >> training.jsonl; echo 'error: no memory' >&2; exit 1";
+    on_each(move |store| async move {
+        let place = Place::new(store, script).await;
+        let training = place.add(fresh()).await;
+        let away = place.take_away();
+        let (ending, task) = place.work();
+        let failed = place
+            .once(&training, |now| now.state == TrainingState::Failed)
+            .await;
+        let error = failed.error.unwrap();
+        assert!(
+            error.starts_with("no memory\n") && error.contains("could not be kept"),
+            "{error}"
+        );
+        ending.cancel();
+        task.await.unwrap().unwrap();
+        std::fs::remove_file(place.files.path()).unwrap();
+        std::fs::rename(&away, place.files.path()).unwrap();
     });
 }
 

@@ -9,15 +9,19 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::child::{self, Ended, News};
-use super::folder::{forget, lock};
+use super::folder::forget;
 use super::input::{Ready, prepare};
-use super::keeper::{Keeper, Kept, PATIENCE};
-use super::log::Log;
-use super::{Job, Shelf, Trainings};
+use super::keeper::Keeper;
+use super::log::{Log, log_file};
+use super::{Job, LOCK, Trainings};
 use crate::http::Server;
 use crate::shared_keys::{self, GATE};
 use crate::store::{Lease, NotKept, StoreError, Training, TrainingLeft, in_millis};
 use crate::worker::{Admission, LOOK, open_proxy};
+
+/// What is told of a training's end beside its own outcome.
+const UNKEPT: &str = "the last checkpoints could not be kept where data files lie, and are in the training's folder alone; the \
+                      server's log says why. Resume the training to keep them";
 
 /// Works on trainings until `ending` is done; those under way then end in good order, and wait for the next start.
 ///
@@ -182,18 +186,20 @@ async fn carry_out(
     news: &watch::Sender<News>,
 ) -> Carried {
     let folder = trainings.folder_of(&training.id);
+    // One may be left that the training never came to anything in.
+    if training.reached > 0 && !folder.join(log_file(training.kind)).is_file() {
+        return failed(format!(
+            "the folder of the training is not on this machine: {} is missing",
+            folder.display()
+        ));
+    }
     if let Err(error) = std::fs::create_dir_all(&folder) {
         return failed(format!("{}: {error}", folder.display()));
     }
     if let Some(left) = until_free(&folder, news).await {
         return left;
     }
-    let files = server.files().ok().cloned();
-    let shelf = Shelf::new(trainings.clone(), server.store().clone(), files);
-    if let Some(left) = until_brought(&shelf, training, news).await {
-        return left;
-    }
-    let Ready { job, model } = match prepare(server, &shelf, training).await {
+    let Ready { job, model } = match prepare(server, trainings, training).await {
         Ok(ready) => ready,
         Err(error) => return failed(error),
     };
@@ -223,14 +229,13 @@ async fn carry_out(
         Ok(command) => command,
         Err(error) => return not_kept(training, &error.into()),
     };
-    let copies = log.copies();
-    let work = async move {
+    let (tell, over) = watch::channel(false);
+    let work = async {
         let ended = child::run(command, news.subscribe(), Some(&mut log)).await;
         log.copy().await?;
         // Also where nothing came since it was noted last, or could not be.
         log.note().await?;
-        // Who keeps checkpoints hears that it was the last copy.
-        drop(log);
+        tell.send_replace(true);
         Ok::<_, NotKept>(ended)
     };
     let keeper = Keeper {
@@ -239,43 +244,28 @@ async fn carry_out(
         training,
         lease,
     };
-    let keeping = async { Ok::<_, NotKept>(keeper.keep(copies, news.subscribe()).await) };
+    let keeping = async { Ok::<_, NotKept>(keeper.keep(over, news.subscribe()).await) };
     match tokio::try_join!(work, keeping) {
-        Ok((ended, kept)) => left_of(left(ended, *news.borrow(), training.kind), kept, *news.borrow()),
+        Ok((ended, are_kept)) => {
+            let carried = left(ended, *news.borrow(), training.kind);
+            if are_kept { carried } else { partly_kept(carried) }
+        }
         Err(error) => not_kept(training, &error),
     }
 }
 
-/// How a training is left of which so much is kept: what is not yet is in its folder, for the next start.
-fn left_of(carried: Carried, kept: Kept, told: News) -> Carried {
-    match (carried, kept) {
-        (carried, Kept::All) | (carried @ Carried::Lost, _) => carried,
-        (_, Kept::Partly) => at_rest(told),
-        (_, Kept::Refused(error)) => failed(format!(
-            "what it came to could not be kept: {error}. Resume it once this is mended"
-        )),
-    }
-}
-
-/// Waits until the folder of a training is as what is kept of the training says, if the place of that needs a moment.
-async fn until_brought(shelf: &Shelf, training: &Training, news: &watch::Sender<News>) -> Option<Carried> {
-    let began = Instant::now();
-    while let Err(error) = shelf.brought(&training.id).await {
-        let told = *news.borrow();
-        if told != News::default() {
-            return Some(at_rest(told));
+/// How a training is left whose last checkpoints could not be kept; whoever goes on with it keeps them.
+fn partly_kept(carried: Carried) -> Carried {
+    match carried {
+        Carried::Left(left) if left.state != TrainingState::Queued => {
+            let own = left.error.map_or_else(String::new, |error| format!("{error}\n"));
+            Carried::Left(TrainingLeft {
+                error: Some(own + UNKEPT),
+                ..left
+            })
         }
-        if began.elapsed() > PATIENCE {
-            return Some(failed(error));
-        }
-        tracing::warn!(
-            training = training.id,
-            error,
-            "what is kept of a training could not be brought; it is tried again"
-        );
-        tokio::time::sleep(10 * LOOK).await;
+        carried => carried,
     }
-    None
 }
 
 /// The command of a training; one that asks models learns from its environment alone how.
@@ -296,12 +286,16 @@ async fn command(
 
 /// Waits until no process works in a folder any more: of a server that was killed one may still write its last checkpoint.
 async fn until_free(folder: &Path, news: &watch::Sender<News>) -> Option<Carried> {
+    let path = folder.join(LOCK);
     let began = Instant::now();
     loop {
-        match lock(folder) {
-            Ok(Some(_)) => return None,
-            Ok(None) => {}
-            Err(error) => return Some(failed(error)),
+        let held = std::fs::File::create(&path).map(|file| file.try_lock());
+        match held {
+            Ok(Ok(())) => return None,
+            Ok(Err(std::fs::TryLockError::WouldBlock)) => {}
+            Ok(Err(std::fs::TryLockError::Error(error))) | Err(error) => {
+                return Some(failed(format!("{}: {error}", path.display())));
+            }
         }
         let told = *news.borrow();
         if told != News::default() {

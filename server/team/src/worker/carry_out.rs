@@ -1,6 +1,7 @@
 //! A run on a thread of its own: its study joined, its journal opened, the search carried out.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::secret::Secret;
 use crate::shared_keys;
 use crate::store::{Lease, Left, Run, Tested};
 use crate::telemetry;
-use crate::trainings::Rewriters;
+use crate::trainings::{Rewriters, Stopped};
 
 /// How long a run that was told to stop waits for calls under way.
 const MOMENT: Duration = Duration::from_millis(1_500);
@@ -131,16 +132,8 @@ pub(super) fn carry_out(
     let carried = async {
         match prepared(server, database, &run, origin, pass, shared) {
             Ok((prepared, keys, rewriters)) => {
-                search(
-                    server,
-                    database,
-                    lease,
-                    run,
-                    prepared,
-                    (&keys, &rewriters),
-                    shared,
-                )
-                .await
+                let models = (&keys, &rewriters);
+                Box::pin(search(server, database, lease, run, prepared, models, shared)).await
             }
             Err(carried) => carried,
         }
@@ -179,13 +172,41 @@ fn prepared(
     let (study, files, keys, trainings) = read.map_err(Carried::Failed)?;
     let prepared = Prepared::new(&study, &files).map_err(Carried::Failed)?;
     let heard = Arc::clone(shared);
+    let stopped: Stopped = Arc::new(move || heard.change(|news| news.is_to_end()));
+    let mut named = prepared.rewriters();
+    named.retain(|id| trainings.contains(id));
+    let mut found = BTreeMap::new();
+    if let Some(shelf) = server.shelf().filter(|_| !named.is_empty()) {
+        let policies = database.wait(shelf.policies(named, Arc::clone(&stopped)));
+        found = policies.map_err(|error| lost(run, &error))?;
+        if found.values().any(Result::is_err) && stopped() {
+            return Err(at_rest(shared));
+        }
+    }
     let rewriters = Rewriters {
-        shelf: server.shelf(),
-        handle: database.handle.clone(),
-        of_project: trainings,
-        stopped: Arc::new(move || heard.change(|news| news.is_to_end())),
+        trainings: server.trainings().cloned(),
+        found,
+        stopped,
     };
     Ok((prepared, keys, rewriters))
+}
+
+/// How a run is left that was told to end before its search went on.
+fn at_rest(shared: &Shared) -> Carried {
+    shared.change(|news| {
+        let stage = match news.told.as_ref().and_then(|told| told.wish) {
+            _ if news.is_lost => return Carried::Lost,
+            Some(RunWish::Pause) => RunStage::Paused,
+            Some(RunWish::Stop) => RunStage::Ended,
+            None => RunStage::Queued,
+        };
+        Carried::Left(Left {
+            stage,
+            status: Some(Status::Stopped),
+            error: None,
+            tested: None,
+        })
+    })
 }
 
 async fn search(

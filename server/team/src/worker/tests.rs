@@ -665,6 +665,20 @@ fn what_the_server_does_not_run_is_told_with_why() {
             ),
             "does not do",
         ),
+        (
+            STUDY.replace(
+                "kind = \"desk\"\noptimize = 12\nevaluate = 6",
+                "kind = \"table\"\nmetric = [{ type = \"command\", name = \"tone\", command = [\"sh\"] }]",
+            ),
+            "does not do",
+        ),
+        (
+            STUDY.replace(
+                "kind = \"desk\"\noptimize = 12\nevaluate = 6",
+                "kind = \"table\"\nset = [{ metric = [{ type = \"http\", name = \"tone\" }] }]",
+            ),
+            "does not do",
+        ),
         (STUDY.replace("kind = \"desk\"", "kind = \"table\""), "data"),
         (STUDY.replace("text = ", "file = "), "was not loaded"),
         (

@@ -9,8 +9,8 @@ use futures::FutureExt;
 use futures_timer::Delay;
 use tokio::net::TcpListener;
 
-use super::http::{http, serve};
 use super::*;
+use crate::outside::testing::{converse, http, serve};
 
 /// Remembers what failed tries consumed, and may be told to stop.
 #[derive(Default)]
@@ -129,7 +129,7 @@ async fn a_refused_connection_is_waited_out() {
                 let listener = TcpListener::bind(place).await.unwrap();
                 while let Ok((stream, _)) = listener.accept().await {
                     let answer = |_| async { http("200 OK", "", GOOD) };
-                    super::http::converse(stream, &answer).await;
+                    converse(stream, &answer).await;
                 }
             });
             let rollouts = ["1", "2", "3"].map(|example| roll(&*workload, example, "p"));

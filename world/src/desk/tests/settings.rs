@@ -52,6 +52,25 @@ fn unknown_settings_are_refused_and_absent_ones_are_the_defaults() {
     assert!(serde_json::from_str::<DeskSettings>(r#"{"optimise": 3}"#).is_err());
 }
 
+/// `excess_tools` is measured in the mean reference calls of the split.
+#[test]
+fn a_rollout_depends_on_the_split_that_its_calls_are_measured_by() {
+    let content = |optimize, max_steps| {
+        let settings = DeskSettings {
+            optimize,
+            max_steps,
+            ..DeskSettings::default()
+        };
+        let desk = Desk::new(settings).unwrap();
+        let contents = desk.contents(Split::Optimize).unwrap();
+        assert_eq!(contents.len(), desk.examples(Split::Optimize).len());
+        contents[0].clone()
+    };
+    assert_eq!(content(74, 30), content(74, 30));
+    assert_ne!(content(74, 30), content(73, 30));
+    assert_ne!(content(74, 30), content(74, 29));
+}
+
 #[test]
 fn the_estimate_counts_the_customers_model() {
     let calls = |user| {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
+use futures::StreamExt as _;
+
 use super::runs::Worker;
 use super::*;
 use crate::store::tests::on_each;
@@ -309,6 +311,14 @@ async fn what_is_no_whole_project_leaves_nothing() {
     };
     let changed = |ending: &str, from: &str, to: &str| changed_in(&whole, ending, from, to);
     let endless = format!("\"subject\":\"{}", "x".repeat(5000));
+    let moves = whole.iter().find(|(path, _)| path.ends_with("history.jsonl"));
+    let moves = String::from_utf8_lossy(&moves.unwrap().1).into_owned();
+    let of = |label: &str| -> Vec<&str> {
+        let label = format!("\"label\":\"{label}\"");
+        moves.lines().filter(|line| line.contains(&label)).collect()
+    };
+    let (candidate, production) = (of("candidate").join("\n"), of("production"));
+    assert_eq!((candidate.is_empty(), production.len()), (false, 3));
     let torn = archive(&whole);
     let mut link = tar::Header::new_ustar();
     link.set_entry_type(tar::EntryType::Symlink);
@@ -386,7 +396,18 @@ async fn what_is_no_whole_project_leaves_nothing() {
             422,
             "does not follow",
         ),
+        (changed("history.jsonl", production[0], ""), 201, ""),
+        (
+            changed("history.jsonl", production[1], ""),
+            422,
+            "does not follow",
+        ),
         (changed("labels.json", "1", "2"), 422, "their history leaves them"),
+        (
+            changed("history.jsonl", &candidate, ""),
+            422,
+            "their history leaves them",
+        ),
         (
             with(whole.len() - 1, "audit.jsonl", b""),
             422,
@@ -435,4 +456,41 @@ async fn what_is_no_whole_project_leaves_nothing() {
     }
     let (status, _) = team.import("?name=import", archive(&whole)).await;
     assert_eq!(status, 422);
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_deleted_meanwhile_is_not_exported() {
+    let team = Team::with_all().await;
+    let ada = team.store.member("ada").await.unwrap();
+    let (alpha, _) = team.store.project(&ada, "alpha").await.unwrap();
+    // Many pieces of the archive before the next prompt's.
+    for number in 0..10 {
+        let new = AddedVersion {
+            text: format!("Version {number}."),
+            ..AddedVersion::default()
+        };
+        let store = &team.store;
+        let added = store.add_prompt_version(&by("ada"), &alpha, "aside", &new).await;
+        added.unwrap();
+    }
+    let greeting = team.store.prompt(&alpha, "greeting").await.unwrap();
+    let path = "/api/projects/alpha/export";
+    let request = team.request(Who::Root, &Method::GET, path, &Value::Null);
+    let mut pieces = team.send(request).await.into_body().into_data_stream();
+    let (mut whole, mut is_deleted) = (Vec::<u8>::new(), false);
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.unwrap();
+        if piece.starts_with(b"prompts/aside/1.json") {
+            let deleted = team.store.delete_prompt(&by("ada"), &greeting).await;
+            deleted.unwrap();
+            is_deleted = true;
+        }
+        whole.extend(piece);
+    }
+    assert!(is_deleted);
+    let paths: Vec<String> = members(&whole).into_iter().map(|(path, _)| path).collect();
+    assert!(!paths.iter().any(|path| path.starts_with("prompts/greeting/")));
+    assert_eq!(paths.last().unwrap(), "end");
+    let (status, made) = team.import("?name=gamma", whole).await;
+    assert_eq!(status, 201, "{made}");
 }

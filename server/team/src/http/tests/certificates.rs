@@ -92,6 +92,31 @@ async fn what_runs_tested_is_listed_with_the_versions_of_that_text(store: Store)
             assert_eq!(certificates.collect::<Vec<_>>(), tested);
         }
     }
+
+    // Journals that cannot be read, of which one request reads ten and that are read again by the next.
+    for number in 0..11 {
+        let unreadable = AddedRun {
+            name: format!("Unreadable {number}"),
+            study: study.clone(),
+            stage: Some(RunStage::Ended),
+            status: Some(finished.status),
+            lines: vec!["{}".into()],
+            created_at: Some(NOW - 2 * DAY),
+            ..AddedRun::default()
+        };
+        let added = team.store.add_run(&by("ada"), &alpha, &ada, unreadable).await;
+        added.unwrap();
+    }
+    for _ in 0..2 {
+        let page = team.certificates("").await;
+        assert_eq!(page.certificates.len(), 3 * tested.len());
+        let next = format!("?before={}", page.before.expect("not all were read"));
+        assert_eq!(team.certificates(&next).await, CertificatePage::default());
+    }
+    let runs = team.store.testing_runs(&alpha, None, 100).await.unwrap();
+    let unread = runs.iter().filter(|run| run.tested.is_none());
+    assert_eq!((unread.count(), runs.len()), (11, 14));
+
     let after = format!("?before={}.{run}", capo_hosted::millis(&first[0].at).unwrap());
     let rest = team.certificates(&after).await;
     assert!(rest.certificates.iter().all(|one| one.run == earlier.id));

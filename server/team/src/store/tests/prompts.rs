@@ -1,5 +1,7 @@
 //! Prompts for programs.
 
+use std::collections::BTreeMap;
+
 use capo_core::reading::evidence::Evidence;
 use serde_json::json;
 
@@ -173,5 +175,57 @@ fn prompts_go_with_their_project_and_stay_without_their_run() {
             let left = sqlx::query(statement).fetch_all(&store.read).await.unwrap();
             assert_eq!(left.len(), 0, "{table}");
         }
+    });
+}
+
+#[test]
+fn what_is_imported_in_parts_is_counted_through() {
+    on_each(|store| async move {
+        let alpha = project(&store).await;
+        for version in ["one", "two"] {
+            let new = text(version);
+            let added = store.add_prompt_version(&at(1), &alpha, "greeting", &new).await;
+            added.unwrap();
+        }
+        let prompt = store.prompt(&alpha, "greeting").await.unwrap();
+        // The last move of the first label takes it away.
+        let moves = |label: &str, count: u64| {
+            let places = [None, Some(1), Some(2)];
+            let moved = (0..count).map(move |place| Moved {
+                number: place + 7,
+                at: 0,
+                actor: "eve".into(),
+                from: places[usize::try_from(place % 3).unwrap()],
+                to: places[usize::try_from((place + 1) % 3).unwrap()],
+            });
+            moved.map(|moved| (label.to_owned(), moved)).collect::<Vec<_>>()
+        };
+        let all = [moves("candidate", 1500), moves("production", 1000)].concat();
+        store.import_label_moves(&at(2), &prompt, &all).await.unwrap();
+        let labels = store.labels(&prompt).await.unwrap();
+        assert_eq!(labels, BTreeMap::from([("production".to_owned(), 1)]));
+        let kept = store.all_label_moves(&prompt).await.unwrap();
+        let numbers: Vec<u64> = kept.iter().map(|(_, moved)| moved.number).collect();
+        assert_eq!(numbers, (1..=1500).chain(1..=1000).collect::<Vec<u64>>());
+        let places = |(label, moved): &(String, Moved)| (label.clone(), moved.from, moved.to);
+        assert!(kept.iter().map(places).eq(all.iter().map(places)));
+
+        let line = |number: i64| Entry {
+            id: number,
+            at: number,
+            actor: "eve".into(),
+            address: String::new(),
+            action: "label.move".into(),
+            subject: format!("line {number}"),
+            project: Some(alpha.id.clone()),
+        };
+        let lines: Vec<Entry> = (1..=2500).map(line).collect();
+        store.import_audit(&at(2), &alpha.id, &lines).await.unwrap();
+        let mut kept = store.audit(Some(&alpha.id), Some(1), 5000).await.unwrap();
+        kept.reverse();
+        let ids = kept.iter().map(|line| line.id);
+        assert!(ids.eq(-2499..=0));
+        let subjects = kept.iter().map(|line| &line.subject);
+        assert!(subjects.eq(lines.iter().map(|line| &line.subject)));
     });
 }

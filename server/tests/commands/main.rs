@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+mod beginnings;
+mod evaluations;
+
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -732,6 +735,89 @@ fn a_branch_shares_what_came_before_and_takes_its_changes() {
     assert_eq!(place.capo("journal verify branch.jsonl").code, 0);
     let again = place.capo("journal branch run.jsonl --round 1 --out branch.jsonl");
     assert_eq!(again.code, 1, "an existing journal is not overwritten");
+}
+
+#[test]
+fn what_an_earlier_run_paid_for_is_taken_over() {
+    let place = Place::new();
+    let paid = place.optimize("study.toml", "run.jsonl");
+    // The same search pays for nothing.
+    let again = place.capo("optimize study.toml --journal again.jsonl --json --reuse run.jsonl");
+    assert!(again.stderr.contains(" reused"), "{}", again.stderr);
+    let free = again.json();
+    assert_eq!(
+        (&free["usage"]["calls"], &free["usage"]["rollouts"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(free["reused"]["rollouts"], paid["usage"]["rollouts"]);
+    assert_eq!(
+        (&free["best"], &free["evaluation"]),
+        (&paid["best"], &paid["evaluation"])
+    );
+    assert_eq!(place.capo("journal verify again.jsonl").code, 0);
+    let shown = place.capo("journal show again.jsonl").stdout;
+    assert!(shown.contains("Reused from earlier runs"), "{shown}");
+
+    // Another threshold ends as it would alone.
+    place.write(
+        "stricter.toml",
+        &STUDY.replace("threshold = 0.3", "threshold = 0.2"),
+    );
+    let alone = place.optimize("stricter.toml", "alone.jsonl");
+    let with = place.optimize("stricter.toml --reuse run.jsonl", "with.jsonl");
+    assert_eq!(
+        (&with["best"], &with["evaluation"]),
+        (&alone["best"], &alone["evaluation"])
+    );
+    let rollouts = |part: &Value| part["rollouts"].as_u64().unwrap();
+    assert!(rollouts(&with["reused"]) >= 6 + 4, "the seed prompt's");
+    assert_eq!(
+        rollouts(&with["usage"]) + rollouts(&with["reused"]),
+        rollouts(&alone["usage"])
+    );
+
+    place.write("best.md", paid["best"]["prompt"].as_str().unwrap());
+    let line =
+        "evaluate study.toml --prompt best.md --journal kept.jsonl --json --reuse again.jsonl run.jsonl";
+    let scored = place.capo(line).json();
+    assert_eq!(
+        (&scored["usage"]["rollouts"], &scored["reused"]["rollouts"]),
+        (&0.into(), &4.into())
+    );
+    assert_eq!(scored["estimates"]["success"], paid["evaluation"]["success"]);
+
+    // An earlier version did not note what rollouts depend on; the data say it.
+    let lines = place.read("run.jsonl");
+    let (first, rest) = lines.split_once('\n').unwrap();
+    let mut header: Value = serde_json::from_str(first).unwrap();
+    let noted = header["workloads"]["desk"].as_object_mut().unwrap();
+    assert!(noted.shift_remove("inputs").is_some());
+    place.write("older.jsonl", &format!("{header}\n{rest}"));
+    let from_older = place.optimize("study.toml --reuse older.jsonl", "from-older.jsonl");
+    assert_eq!(from_older["usage"]["rollouts"], 0);
+}
+
+#[test]
+fn a_journal_that_is_of_no_use_is_refused_before_the_run() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    let small = "provider = \"simulated\"\nmodel = \"sim-small\"";
+    place.write("other.toml", &STUDY.replace("provider = \"simulated\"", small));
+    place.write("newer.jsonl", "{\"event\":\"study\",\"schema\":99}\n");
+    for (study, journal, told) in [
+        ("other.toml", "run.jsonl", "models.agent.model"),
+        ("study.toml --seed 5", "run.jsonl", "seed: 0"),
+        ("study.toml", "newer.jsonl", "newer Capo"),
+        ("study.toml", "nowhere.jsonl", "is not there"),
+        ("study.toml", "study.toml", "not a Capo journal"),
+    ] {
+        let ended = place.capo(&format!("optimize {study} --journal new.jsonl --reuse {journal}"));
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+        assert!(!place.path("new.jsonl").exists(), "{told}");
+    }
+    let ended = place.capo("optimize study.toml --dry-run --reuse run.jsonl");
+    assert_eq!(ended.code, 64, "{}", ended.stderr);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Waiting: for an agent that asks to slow down, and between tries, while the run goes on.
+//! Waiting: for somebody who asks to slow down, and between tries, while the run goes on.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -14,7 +14,7 @@ use web_time::Instant;
 /// How often one that waits looks whether the budget lets the run go on.
 const GLANCE: Duration = Duration::from_millis(500);
 
-/// Until when no request may be sent at all: what the agent tells one rollout it tells all.
+/// Until when no request may be sent at all: what one rollout is told all are.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     until: Cell<Option<Instant>>,

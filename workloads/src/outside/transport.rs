@@ -1,7 +1,8 @@
-//! How a request reaches the agent, and what can go wrong on the way.
+//! How a request gets there, and what can go wrong on the way.
 
 use std::collections::BTreeMap;
 use std::env::VarError;
+use std::fmt;
 use std::time::Duration;
 
 use capo_core::llm::FailureKind;
@@ -11,16 +12,16 @@ use serde_json::Value;
 /// Most bytes of an answer that are read.
 pub(super) const MOST_BYTES: usize = 16 << 20;
 
-/// Characters of a failing agent's output shown in an error: its end, where the reason stands.
+/// Characters of a failing program's output shown in an error: its end, where the reason stands.
 const TAIL: usize = 600;
 
-/// What an agent answered, and what must not be shown of it.
-pub(super) struct Answer {
+/// What was answered, and what must not be shown of it.
+pub(crate) struct Answer {
     pub(super) bytes: Vec<u8>,
-    pub(super) secrets: Secrets,
+    pub(crate) secrets: Secrets,
 }
 
-/// Why an agent gave no answer.
+/// Why there is no answer.
 pub(super) enum Unanswered {
     /// It had the request and failed: what it consumed by then is unknown.
     Failed(RolloutError),
@@ -39,7 +40,13 @@ const KEY: usize = 16;
 
 /// Secret values that must not be shown, the longest first: one may be part of another.
 #[derive(Clone, Default)]
-pub(super) struct Secrets(Vec<String>);
+pub(crate) struct Secrets(Vec<String>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} secrets", self.0.len())
+    }
+}
 
 impl Secrets {
     /// Remembers a value. One of three characters or fewer hides nothing and would garble the text.
@@ -52,14 +59,14 @@ impl Secrets {
     }
 
     /// A text without the secrets.
-    pub(super) fn redacted(&self, text: &str) -> String {
+    pub(crate) fn redacted(&self, text: &str) -> String {
         self.0
             .iter()
             .fold(text.to_owned(), |text, secret| text.replace(secret, "[redacted]"))
     }
 
     /// A trace without the keys among the secrets: journals are shared.
-    pub(super) fn redacted_trace(&self, trace: Trace) -> Result<Trace, String> {
+    pub(crate) fn redacted_trace(&self, trace: Trace) -> Result<Trace, String> {
         let keys = Self(
             self.0
                 .iter()
@@ -88,7 +95,7 @@ impl Secrets {
         }
     }
 
-    /// The end of an agent's output, without the secrets.
+    /// The end of an output, without the secrets.
     pub(super) fn tail(&self, output: &[u8]) -> String {
         let text = self.redacted(&String::from_utf8_lossy(output));
         let text = text.trim();
@@ -105,8 +112,11 @@ impl Secrets {
 /// Variables that lie beside the study, by name.
 pub(super) type Beside = BTreeMap<String, String>;
 
-/// Reads a variable the study names: that of the environment, or else the one beside the study.
-pub(super) fn variable(name: &str, setting: &str, beside: &Beside) -> Result<String, RolloutError> {
+/// Reads a variable that a setting of the study names: that of the environment, or else the one beside the study.
+///
+/// # Errors
+/// Why there is none, in words.
+pub(super) fn variable(name: &str, setting: &str, beside: &Beside) -> Result<String, String> {
     let found = match (std::env::var(name), beside.get(name)) {
         (Err(VarError::NotPresent), Some(value)) => return Ok(value.clone()),
         (found, _) => found,
@@ -117,22 +127,18 @@ pub(super) fn variable(name: &str, setting: &str, beside: &Beside) -> Result<Str
             VarError::NotPresent => "it is not set",
             VarError::NotUnicode(_) => "it is not valid Unicode",
         };
-        RolloutError::failed(
-            FailureKind::Authentication,
-            false,
-            format!("workload.{setting} names the environment variable {name}, but {why}"),
-        )
+        format!("{setting} names the environment variable {name}, but {why}")
     })
 }
 
-/// A failure of the agent's.
+/// A failure of whoever is asked.
 pub(super) fn failed(
     kind: FailureKind,
     retryable: bool,
     who: &str,
-    problem: impl std::fmt::Display,
+    problem: impl fmt::Display,
 ) -> RolloutError {
-    RolloutError::failed(kind, retryable, format!("external agent {who}: {problem}"))
+    RolloutError::failed(kind, retryable, format!("{who}: {problem}"))
 }
 
 /// The answer is larger than Capo reads.

@@ -1,5 +1,5 @@
-//! An agent that is a command: the request on its standard input, the response on its standard
-//! output. Each rollout starts it anew.
+//! A command: the request on its standard input, the response on its standard output. Each request
+//! starts it anew.
 
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
@@ -15,6 +15,7 @@ use futures_timer::Delay;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 
+use super::Party;
 use super::family::{Family, Mark};
 use super::transport::{Answer, Beside, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
 
@@ -43,7 +44,10 @@ const ENVIRONMENT: [&str; 16] = [
 const QUIET: Duration = Duration::from_millis(300);
 
 /// A command to run.
-pub(super) struct Program {
+pub(crate) struct Program {
+    party: Party,
+    /// What messages call it.
+    pub(super) who: String,
     executable: String,
     arguments: Vec<String>,
     environment: Vec<String>,
@@ -53,22 +57,25 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn new(
+        party: &Party,
         program: &str,
         arguments: &[String],
         environment: &[String],
-        beside: &Beside,
+        beside: Beside,
         directory: Option<PathBuf>,
     ) -> Self {
         Self {
+            party: party.clone(),
+            who: party.called(program),
             executable: program.to_owned(),
             arguments: arguments.to_vec(),
             environment: environment.to_vec(),
-            beside: beside.clone(),
+            beside,
             directory,
         }
     }
 
-    /// For errors: what runs. Arguments may be long or private.
+    /// What runs. Arguments may be long or private.
     pub(super) fn shown(&self) -> &str {
         &self.executable
     }
@@ -76,8 +83,7 @@ impl Program {
     /// Starts the command, writes the request, reads the answer. Dropping the future kills the
     /// command and what it started.
     pub(super) async fn exchange(&self, request: String) -> Result<Answer, Unanswered> {
-        let tool =
-            |retryable, problem: String| failed(FailureKind::Tool, retryable, &self.executable, problem);
+        let tool = |retryable, problem: String| failed(FailureKind::Tool, retryable, &self.who, problem);
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(Unanswered::Refused(tool(
                 false,
@@ -139,7 +145,7 @@ impl Program {
         }
         let bytes = answer
             .take()
-            .map_err(|_| Unanswered::Failed(too_large(&self.executable)))?;
+            .map_err(|_| Unanswered::Failed(too_large(&self.who)))?;
         Ok(Answer { bytes, secrets })
     }
 
@@ -164,7 +170,8 @@ impl Program {
         }
         let mut secrets = Secrets::default();
         for name in &self.environment {
-            let value = variable(name, "env", &self.beside)?;
+            let value = variable(name, &self.party.setting("env"), &self.beside)
+                .map_err(|problem| failed(FailureKind::Authentication, false, &self.who, problem))?;
             secrets.add(&value);
             command.env(name, value);
         }
@@ -180,11 +187,12 @@ impl Program {
                 .as_ref()
                 .map(|path| format!(" in {}", path.display()))
                 .unwrap_or_default();
+            let setting = self.party.setting("command");
             failed(
                 FailureKind::Tool,
                 passes,
-                &self.executable,
-                format!("it cannot be started{place}: {error}; check workload.command"),
+                &self.who,
+                format!("it cannot be started{place}: {error}; check {setting}"),
             )
         })?;
         Ok((child, secrets))

@@ -1,6 +1,7 @@
-//! An agent behind an HTTP endpoint: the request is POSTed, the response is the body of a 2xx.
+//! An HTTP endpoint: the request is POSTed, the response is the body of a 2xx.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -12,23 +13,26 @@ use capo_core::workload::RolloutError;
 use futures::StreamExt;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use serde_json::{Map, Value};
 
-use super::ExternalSettings;
+use super::Party;
 use super::transport::{Answer, Beside, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
-use crate::settings::BuildError;
+use crate::files::Sources;
+use crate::settings::DefinitionError;
 
 /// How a failure begins of which nobody at the address knows.
-pub(super) const NO_ANSWER: &str = "no answer: ";
+pub(crate) const NO_ANSWER: &str = "no answer: ";
 
-/// How long one try waits for a connection; the time a rollout may take is for the agent's work.
+/// How long one try waits for a connection; the time an answer may take is for the work on it.
 #[cfg(not(target_arch = "wasm32"))]
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// An HTTP endpoint.
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
+    party: Party,
+    /// What messages call it, with scheme, host and path.
+    pub(super) who: String,
     address: Address,
-    /// Scheme, host and path, for errors.
-    shown: String,
     /// Header → value, for those written in the study.
     headers: Vec<(HeaderName, HeaderValue)>,
     /// Header → environment variable.
@@ -39,46 +43,42 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn read(
-        settings: &ExternalSettings,
+    pub(crate) fn read(
+        party: &Party,
         endpoint: &str,
-        beside: &Beside,
-    ) -> Result<Self, BuildError> {
+        headers: &BTreeMap<String, String>,
+        headers_env: &BTreeMap<String, String>,
+        bearer_env: Option<&str>,
+        sources: &Sources<'_>,
+    ) -> Result<Self, DefinitionError> {
         let address = address(endpoint)?;
-        let headers = settings
-            .headers
+        let headers = headers
             .iter()
             .map(|(header, value)| Ok((header_name(header, "headers")?, check_header(header, value)?)))
-            .collect::<Result<_, BuildError>>()?;
-        let headers_env = settings
-            .headers_env
+            .collect::<Result<_, DefinitionError>>()?;
+        let named = bearer_env
+            .into_iter()
+            .chain(headers_env.values().map(String::as_str));
+        let beside = sources.variables(named);
+        let headers_env = headers_env
             .iter()
             .map(|(header, variable)| Ok((header_name(header, "headers_env")?, variable.clone())))
-            .collect::<Result<_, BuildError>>()?;
-        let shown = format!("{}{}", address.origin(), address.path());
+            .collect::<Result<_, DefinitionError>>()?;
         Ok(Self {
+            party: party.clone(),
+            who: party.called(&format!("{}{}", address.origin(), address.path())),
             address,
-            shown,
             headers,
             headers_env,
-            bearer_env: settings.bearer_env.clone(),
-            beside: beside.clone(),
+            bearer_env: bearer_env.map(str::to_owned),
+            beside,
             client: OnceCell::new(),
         })
     }
 
-    /// For errors: where the agent is.
-    pub(super) fn shown(&self) -> &str {
-        &self.shown
-    }
-
     /// Host and port, the port only where one is stated.
     pub(super) fn host(&self) -> &str {
-        let origin = self
-            .shown
-            .split_once("://")
-            .map_or(self.shown.as_str(), |(_, rest)| rest);
-        origin.split('/').next().unwrap_or(origin)
+        self.address.host()
     }
 
     /// Posts a request and reads the answer.
@@ -130,13 +130,14 @@ impl Endpoint {
         let mut headers: HeaderMap = self.headers.iter().cloned().collect();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let from_environment = |name: &str, setting: &str, prefix: &str, secrets: &mut Secrets| {
-            let value = variable(name, setting, &self.beside)?;
+            let value = variable(name, &self.party.setting(setting), &self.beside)
+                .map_err(|problem| failed(FailureKind::Authentication, false, &self.who, problem))?;
             secrets.add(&value);
             let mut value = HeaderValue::try_from(format!("{prefix}{value}")).map_err(|_| {
                 failed(
                     FailureKind::Authentication,
                     false,
-                    &self.shown,
+                    &self.who,
                     format!(
                         "the environment variable {name} holds characters no HTTP header can (a line break?)"
                     ),
@@ -166,7 +167,7 @@ impl Endpoint {
                 failed(
                     FailureKind::Tool,
                     false,
-                    &self.shown,
+                    &self.who,
                     format!("no HTTP client: {}", with_causes(&error)),
                 )
             })?;
@@ -174,7 +175,7 @@ impl Endpoint {
         }
         self.client
             .get()
-            .ok_or_else(|| failed(FailureKind::Tool, false, &self.shown, "no HTTP client"))
+            .ok_or_else(|| failed(FailureKind::Tool, false, &self.who, "no HTTP client"))
     }
 
     #[cfg(target_arch = "wasm32")]
@@ -202,7 +203,7 @@ impl Endpoint {
         while let Some(chunk) = chunks.next().await {
             body.extend_from_slice(&chunk.map_err(|error| self.unreachable(error))?);
             if body.len() > MOST_BYTES {
-                return Err(too_large(&self.shown));
+                return Err(too_large(&self.who));
             }
         }
         Ok(body)
@@ -213,7 +214,7 @@ impl Endpoint {
         failed(
             FailureKind::Tool,
             true,
-            &self.shown,
+            &self.who,
             format!("{NO_ANSWER}{reason}; is it running and reachable?"),
         )
     }
@@ -239,32 +240,50 @@ impl Endpoint {
                 failed(
                     FailureKind::Authentication,
                     false,
-                    &self.shown,
+                    &self.who,
                     format!("{says}; {hint}"),
                 )
             }
             StatusCode::TOO_MANY_REQUESTS => failed(
                 FailureKind::RateLimit,
                 true,
-                &self.shown,
-                format!("{says}; lower workload.concurrency if this goes on"),
+                &self.who,
+                format!(
+                    "{says}; lower {} if this goes on",
+                    self.party.setting("concurrency")
+                ),
             ),
             status if status.is_redirection() => failed(
                 FailureKind::Tool,
                 false,
-                &self.shown,
+                &self.who,
                 format!(
-                    "HTTP {status}: redirects are not followed; name the final address in workload.endpoint"
+                    "HTTP {status}: redirects are not followed; name the final address in {}",
+                    self.party.setting("endpoint")
                 ),
             ),
-            status => failed(FailureKind::Tool, status.is_server_error(), &self.shown, says),
+            status => failed(FailureKind::Tool, status.is_server_error(), &self.who, says),
         }
     }
 }
 
+/// Refuses an address or a header with a key in it, whatever else the settings say. An address that is
+/// not typed yet holds none.
+pub(super) fn check_written(settings: &Map<String, Value>) -> Result<(), DefinitionError> {
+    let endpoint = settings.get("endpoint").and_then(Value::as_str);
+    if let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.is_empty()) {
+        address(endpoint)?;
+    }
+    let headers = settings.get("headers").and_then(Value::as_object);
+    for (header, value) in headers.into_iter().flatten() {
+        check_header(header, value.as_str().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
 /// The address of an endpoint, which the journal keeps with the study: no key may stand in it.
-pub(super) fn address(endpoint: &str) -> Result<Address, BuildError> {
-    let bad = |problem: &str| Err(BuildError::setting("workload.endpoint", problem));
+fn address(endpoint: &str) -> Result<Address, DefinitionError> {
+    let bad = |problem: &str| Err(DefinitionError::new("endpoint", problem));
     let address = match Address::parse(endpoint) {
         Ok(address) => address,
         Err(error) => return bad(&error.to_string()),
@@ -283,8 +302,8 @@ pub(super) fn address(endpoint: &str) -> Result<Address, BuildError> {
 }
 
 /// The value of a header that the study gives, which must not be a key.
-pub(super) fn check_header(header: &str, value: &str) -> Result<HeaderValue, BuildError> {
-    let bad = |problem: &str| BuildError::setting(format!("workload.headers.{header}"), problem);
+fn check_header(header: &str, value: &str) -> Result<HeaderValue, DefinitionError> {
+    let bad = |problem: &str| DefinitionError::new(format!("headers.{header}"), problem);
     let value = HeaderValue::try_from(value).map_err(|_| bad("not a value for an HTTP header"))?;
     if !is_header_name(header) {
         return Err(no_header(header, "headers"));
@@ -297,15 +316,12 @@ pub(super) fn check_header(header: &str, value: &str) -> Result<HeaderValue, Bui
     Ok(value)
 }
 
-fn header_name(name: &str, setting: &str) -> Result<HeaderName, BuildError> {
+fn header_name(name: &str, setting: &str) -> Result<HeaderName, DefinitionError> {
     HeaderName::try_from(name).map_err(|_| no_header(name, setting))
 }
 
-fn no_header(name: &str, setting: &str) -> BuildError {
-    BuildError::setting(
-        format!("workload.{setting}.{name}"),
-        "not a name for an HTTP header",
-    )
+fn no_header(name: &str, setting: &str) -> DefinitionError {
+    DefinitionError::new(format!("{setting}.{name}"), "not a name for an HTTP header")
 }
 
 /// Whether a request failed before it could be sent.

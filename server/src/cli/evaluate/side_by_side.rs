@@ -1,0 +1,162 @@
+//! Prompts side by side: what each measured, and by how much it differs from the first.
+
+use capo_core::reading::comparison::{self, CONFIDENCE};
+use capo_core::reading::metrics;
+use capo_core::statistics::{Interval, PairedDifference};
+use capo_core::table::Table;
+use capo_core::workload::Split;
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::trials::Tried;
+use super::{Scored, paid, scored, verdict};
+use crate::cli::layout::{NOTHING, counted, number, signed, yes_no};
+use crate::cli::report;
+
+/// The object of `--json`.
+#[derive(Serialize)]
+pub(super) struct SideBySide<'a> {
+    /// Of the intervals.
+    confidence: f64,
+    prompts: Vec<Beside<'a>>,
+    differences: Vec<Difference>,
+}
+
+#[derive(Serialize)]
+struct Beside<'a> {
+    /// The prompt's file.
+    prompt: &'a str,
+    /// As `--model` names it; null where that was left out.
+    model: Option<&'a str>,
+    /// Where the mean of a metric would lie with other examples; none where they do not differ.
+    intervals: IndexMap<String, Interval>,
+    #[serde(flatten)]
+    scored: Scored<'a>,
+}
+
+/// A prompt minus the first, by example.
+#[derive(Serialize)]
+struct Difference {
+    /// Place among the prompts, from 1.
+    prompt: usize,
+    minus: usize,
+    metrics: IndexMap<String, PairedDifference>,
+    /// How many examples are not compared, since one of the two left them out.
+    dropped: usize,
+}
+
+pub(super) fn object<'a>(tried: &'a [Tried], objective: &str, split: Split) -> SideBySide<'a> {
+    let beside = |one: &'a Tried| Beside {
+        prompt: &one.name.file,
+        model: one.name.model.as_deref(),
+        intervals: intervals(one, split),
+        scored: scored(one, objective, split),
+    };
+    SideBySide {
+        confidence: CONFIDENCE,
+        prompts: tried.iter().map(beside).collect(),
+        differences: (1..=tried.len())
+            .filter_map(|place| difference(tried, place, split))
+            .collect(),
+    }
+}
+
+fn intervals(one: &Tried, split: Split) -> IndexMap<String, Interval> {
+    let Some(prompt) = one.prompt() else {
+        return IndexMap::new();
+    };
+    let interval = |metric: metrics::StudiedMetric| {
+        let interval = comparison::interval(prompt, &metric, split)?;
+        Some((metric.spec.name, interval))
+    };
+    let metrics = metrics::of_study(prompt.state).into_iter();
+    metrics.filter_map(interval).collect()
+}
+
+/// The prompt at a place, from 1, minus the first; `None` of the first itself, and where one was not measured.
+fn difference(tried: &[Tried], place: usize, split: Split) -> Option<Difference> {
+    let first = tried.first().filter(|_| place > 1)?;
+    let found = comparison::differences(tried.get(place - 1)?.prompt()?, first.prompt()?, split);
+    let metrics = found.metrics.into_iter();
+    Some(Difference {
+        prompt: place,
+        minus: 1,
+        metrics: metrics
+            .map(|found| (found.metric.spec.name, found.paired))
+            .collect(),
+        dropped: found.dropped,
+    })
+}
+
+pub(super) fn table(tried: &[Tried], objective: &str, split: Split) -> String {
+    let mut text = String::new();
+    let mut grid = Table::new([
+        "",
+        "at most",
+        "measured",
+        "interval",
+        "satisfied",
+        "minus prompt 1",
+        "interval",
+        "",
+    ]);
+    for (place, one) in (1_usize..).zip(tried) {
+        let id = one.evaluation.candidate.short();
+        text += &format!(
+            "prompt {place}: {} ({id}), {}",
+            one.name,
+            verdict(&one.evaluation)
+        );
+        grid.row([format!("prompt {place}")]);
+        let difference = difference(tried, place, split);
+        if let Some(dropped) = difference.as_ref().map(|found| found.dropped)
+            && dropped > 0
+        {
+            let dropped = counted(dropped as u64, "example");
+            text += &format!(", minus prompt 1 without {dropped} that one of them left out");
+        }
+        text += "\n";
+        rows(&mut grid, one, objective, split, difference.as_ref());
+    }
+    let n = tried
+        .first()
+        .and_then(|one| one.evaluation.estimates.get(objective));
+    text += &format!(
+        "\nMeans on the same {}, and differences by example, with {:.0} % intervals\n{}{}\n",
+        counted(n.map_or(0, |estimate| estimate.n as u64), "example"),
+        100.0 * CONFIDENCE,
+        report::star(CONFIDENCE),
+        grid.text(0),
+    );
+    for (place, one) in (1_usize..).zip(tried) {
+        text += &report::failures(one.evaluation.failures.as_ref());
+        // A journal that several share tells of all of them at the last.
+        if tried[place..].iter().all(|later| later.journal != one.journal) {
+            text += &paid(one);
+        }
+    }
+    text
+}
+
+/// A row for the objective and each constraint.
+fn rows(grid: &mut Table, one: &Tried, objective: &str, split: Split, difference: Option<&Difference>) {
+    let intervals = intervals(one, split);
+    let constraints = one.evaluation.limits.keys().map(String::as_str);
+    for metric in std::iter::once(objective).chain(constraints) {
+        let limit = one.evaluation.limits.get(metric);
+        let mean = one.evaluation.estimates.get(metric).map(|estimate| estimate.mean);
+        let verdict = limit.zip(mean).map(|(limit, mean)| limit.admits(mean));
+        let found = difference.and_then(|difference| difference.metrics.get(metric));
+        let is_clear = found.is_some_and(PairedDifference::is_clear);
+        grid.row([
+            format!("  {metric}"),
+            limit.map_or_else(String::new, |limit| number(limit.threshold)),
+            mean.map_or_else(|| NOTHING.to_owned(), number),
+            report::interval(intervals.get(metric).copied(), number),
+            verdict.map_or_else(String::new, yes_no),
+            found.map_or_else(String::new, |found| signed(found.mean)),
+            found.map_or_else(String::new, |found| report::interval(found.interval, signed)),
+            if is_clear { "*" } else { "" }.to_owned(),
+        ]);
+    }
+}

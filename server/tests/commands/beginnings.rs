@@ -1,0 +1,296 @@
+//! What begins, changes and checks studies.
+
+use std::path::Path;
+
+use capo_tests::shared::shared;
+use capo_tests::stub::{Answer, Stub};
+use serde_json::{Value, json};
+
+use super::{Ended, Place, STUDY};
+
+impl Ended {
+    /// Checks the exit code, and that standard error holds these parts.
+    #[track_caller]
+    fn expect(&self, codes: &[i32], parts: &[&str]) -> &Self {
+        assert!(codes.contains(&self.code), "{}: {}", self.code, self.stderr);
+        for part in parts {
+            assert!(self.stderr.contains(part), "no {part:?} in: {}", self.stderr);
+        }
+        self
+    }
+}
+
+/// Writes a study with `capo init` and these words, and expects that a run could begin with it.
+#[track_caller]
+fn init(place: &Place, study: &str, words: &str) -> Value {
+    place.capo(&format!("init {study} {words}")).expect(&[0], &[]);
+    let text = place.read(study);
+    assert!(text.starts_with('#') && text.contains("\n# "), "{text}");
+    let outside = words.split(' ').find(|word| *word == "--allow-outside");
+    let line = format!("optimize {study} --dry-run {}", outside.unwrap_or_default());
+    place.capo(&line).expect(&[0], &[]);
+    toml::from_str(&text).unwrap()
+}
+
+#[test]
+fn studies_fit_their_schema_and_mistyped_keys_do_not() {
+    let schema = Place::new().capo("schema").json();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let mut study: Value = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        study["$schema"] = "study.schema.json".into();
+        let wrong: Vec<String> = validator
+            .iter_errors(&study)
+            .map(|error| error.to_string())
+            .collect();
+        assert!(wrong.is_empty(), "{}: {wrong:?}", path.display());
+        for pointer in ["", "/study", "/workload", "/models/rewriter", "/method"] {
+            let mut mistyped = study.clone();
+            if let Some(Value::Object(table)) = mistyped.pointer_mut(pointer) {
+                table.insert("thershold".to_owned(), 1.into());
+                assert!(!validator.is_valid(&mistyped), "{}{pointer}", path.display());
+            }
+        }
+        seen += 1;
+    }
+    assert!(seen > 10, "{seen}");
+}
+
+#[test]
+fn the_schema_that_a_study_names_is_no_part_of_it() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    place.write("study.toml", &format!("\"$schema\" = \"a.json\"\n{STUDY}"));
+    place
+        .capo("optimize study.toml --journal run.jsonl")
+        .expect(&[0, 2], &["holds the finished run"]);
+    assert!(!place.read("run.jsonl").contains("$schema"));
+}
+
+#[test]
+fn what_is_set_on_the_command_line_is_part_of_the_study() {
+    let place = Place::new();
+    let line = "optimize study.toml --journal run.jsonl --set study.rounds=1";
+    let set = "--set constraint.excess_tools.threshold=0.4";
+    place.capo(&format!("{line} {set}")).expect(&[0, 2], &[]);
+    let journal = place.read("run.jsonl");
+    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+    let kept = &first["study"];
+    assert_eq!(
+        (&kept["study"]["rounds"], &kept["constraint"][0]["threshold"]),
+        (&json!(1), &json!(0.4))
+    );
+    place
+        .capo(line)
+        .expect(&[1], &["belongs to another study", "0.4 → 0.3"]);
+    // A budget is none of the study's identity, and the way on names what was set.
+    let stopped = place.capo("optimize study.toml --journal short.jsonl --set budget.rollouts=3");
+    stopped.expect(&[3], &["--set budget.rollouts=3"]);
+    for (set, part) in [
+        ("study.sed=1", "did you mean `seed`?"),
+        (
+            "study.rounds=six",
+            "`study.rounds`: write a whole number of rounds",
+        ),
+        ("workload.optimise=3", "did you mean `optimize`?"),
+        ("constraint.3.threshold=1", "there is no entry `3` among 1"),
+        ("constraint.excess.threshold=1", "did you mean `excess_tools`?"),
+        ("study.seed.x=7", "`study.seed`: holds no keys"),
+        ("budget.usd=nan", "no number to reckon with"),
+        ("budget", "KEY=VALUE"),
+    ] {
+        let line = format!("evaluate study.toml --prompt prompt.md --set {set}");
+        place.capo(&line).expect(&[64], &[part]);
+    }
+}
+
+#[test]
+fn the_returned_prompt_is_written_where_it_is_wanted() {
+    let place = Place::new();
+    for wrong in ["none/best.md", "."] {
+        place
+            .capo(&format!("optimize study.toml --out {wrong}"))
+            .expect(&[64], &["--out: "]);
+    }
+    assert!(!place.path("runs").exists(), "nothing is begun");
+    place.write("best.md", "an older one");
+    let result = place.capo("optimize study.toml --out best.md --json").json();
+    let best = result["best"]["prompt"].as_str().unwrap();
+    assert_eq!(place.read("best.md"), format!("{best}\n"));
+}
+
+#[test]
+fn keys_beside_the_study_reach_models_and_are_shown_nowhere() {
+    let stub = Stub::start(|_, _| Answer::Text("72".into()));
+    let place = Place::new();
+    place.write("rows.csv", "question,answer\na,72\nb,72\n");
+    let table = "kind = \"table\"\ndata = \"rows.csv\"\nuser = \"{{ question }}\"\nevaluate = 1\n\
+                 [[workload.metric]]\ntype = \"normalized\"\nname = \"success\"\nexpected = \"{{ answer }}\"";
+    let keyed = format!(
+        "provider = \"openai-compatible\"\nbase_url = \"{}\"\nmodel = \"stub\"\napi_key_env = \"CAPO_TEST_KEY\"",
+        stub.base_url
+    );
+    let study = STUDY
+        .replace("kind = \"desk\"\noptimize = 6\nevaluate = 4", table)
+        .replace("metric = \"excess_tools\"", "metric = \"prompt_length\"")
+        .replace("provider = \"simulated\"", &keyed);
+    place.write("study.toml", &study);
+    let line = "evaluate study.toml --prompt prompt.md --journal";
+    place
+        .capo(&format!("{line} without.jsonl"))
+        .expect(&[1], &["CAPO_TEST_KEY"]);
+    place.write(".env", "# keys\nCAPO_TEST_KEY=\"sk-of-the-file\"\n");
+    let ended = place.capo(&format!("{line} file.jsonl"));
+    ended.expect(&[0], &[]);
+    assert_eq!(
+        stub.books().authorizations,
+        [Some("Bearer sk-of-the-file".to_owned())]
+    );
+    for told in [&ended.stdout, &ended.stderr, &place.read("file.jsonl")] {
+        assert!(!told.contains("sk-of-the-file"), "{told}");
+    }
+    let dry = place.capo("optimize study.toml --dry-run --json");
+    assert_eq!(dry.json()["missing"], json!([]));
+
+    place.write(".env", "CAPO_TEST_KEY=sk-a\n\nsk-of-the-file and more\n");
+    let wrong = place.capo(&format!("{line} wrong.jsonl"));
+    wrong.expect(&[64], &["line 3 of .env is no variable"]);
+    assert!(!wrong.stderr.contains("sk-"), "{}", wrong.stderr);
+    // An environment of Python's is a folder of this name.
+    std::fs::remove_file(place.path(".env")).unwrap();
+    std::fs::create_dir(place.path(".env")).unwrap();
+    place
+        .capo(&format!("{line} folder.jsonl"))
+        .expect(&[1], &["CAPO_TEST_KEY"]);
+}
+
+#[test]
+fn what_lies_outside_finds_its_variables_beside_the_study() {
+    let place = Place::new();
+    init(&place, "agent.toml", "--kind external");
+    let bearer = "kind = \"external\"\nbearer_env = \"CAPO_TEST_TOKEN\"";
+    let agent = place.read("agent.toml").replace("kind = \"external\"", bearer);
+    place.write("agent.toml", &agent);
+    init(&place, "scorer.toml", "--kind table --force");
+    let scorer = "[[workload.metric]]\ntype = \"http\"\nname = \"tone\"\nendpoint = \"http://127.0.0.1:9/\"\n\
+                  bearer_env = \"CAPO_TEST_TOKEN\"\n\n# What is measured";
+    let scorer = place
+        .read("scorer.toml")
+        .replacen("# What is measured", scorer, 1);
+    place.write("scorer.toml", &scorer);
+    let missing = |study: &str| {
+        let dry = place.capo(&format!("optimize {study} --dry-run --json"));
+        dry.json()["missing"].as_array().unwrap().len()
+    };
+    assert_eq!((missing("agent.toml"), missing("scorer.toml")), (1, 1));
+    place.write(".env", "CAPO_TEST_TOKEN=token\n");
+    assert_eq!((missing("agent.toml"), missing("scorer.toml")), (0, 0));
+}
+
+#[test]
+fn shells_and_man_are_told_of_every_command() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.capo(&format!("completions {shell}")).stdout;
+        assert!(
+            script.contains("dry-run") && script.contains("optimize"),
+            "{shell}"
+        );
+    }
+    assert!(place.capo("man").stdout.contains(".TH capo 1"));
+    place.capo("man pages/man1").expect(&[0], &[]);
+    assert!(place.read("pages/man1/capo-optimize.1").contains("dry\\-run"));
+}
+
+#[test]
+fn every_kind_has_a_study_to_begin_with_and_none_is_written_over() {
+    for kind in ["desk", "table", "external"] {
+        let place = Place::new();
+        let words = format!("--kind {kind} --threshold prompt_length=3");
+        let study = init(&place, "own.toml", &words);
+        assert_eq!(study["workload"]["kind"], kind);
+        let mut constraints = study["constraint"].as_array().unwrap().iter();
+        let threshold = constraints.find(|constraint| constraint["metric"] == "prompt_length");
+        assert_eq!(threshold.unwrap()["threshold"], 3.0);
+        let text = place.read("own.toml");
+        place
+            .capo("init own.toml")
+            .expect(&[64], &["own.toml is there already", "--force"]);
+        assert_eq!(place.read("own.toml"), text);
+        init(&place, "own.toml", "--force --model openai/gpt-5-mini");
+    }
+    let place = Place::new();
+    for (words, parts) in [
+        ("--kind tau2", ["data/tau2", "--from"]),
+        ("--model opnai/gpt-5", ["did you mean", "`openai`?"]),
+    ] {
+        place
+            .capo(&format!("init none.toml {words}"))
+            .expect(&[64], &parts);
+    }
+    assert!(!place.path("none.toml").exists());
+    if let Some(data) = shared("tau2/data") {
+        let words = format!("--kind tau2 --allow-outside --from {}", data.display());
+        init(&place, "tau2.toml", &words);
+    }
+}
+
+#[test]
+fn a_study_is_begun_on_whatever_table_there_is() {
+    let place = Place::new();
+    let rows = |separator: &str| {
+        let lines = (0..6).map(|row| format!("what is {row} + 1?{separator}{}\n", row + 1));
+        format!("question{separator}answer\n{}", lines.collect::<String>())
+    };
+    let quoted = rows(",").replace("what is 2 + 1?", "\"what is\n\"\"2\"\" + 1, then?\"");
+    let objects = (0..6).map(|row| format!("{{\"input\": \"item {row}\", \"label\": \"yes\"}}\n"));
+    for (file, text, asked, way) in [
+        ("semicolons.csv", rows(";"), "question", "numeric"),
+        ("tabs.tsv", rows("\t"), "question", "numeric"),
+        ("quoted.csv", format!("\u{feff}{quoted}"), "question", "numeric"),
+        ("objects.jsonl", objects.collect(), "input", "normalized"),
+    ] {
+        place.write(file, &text);
+        let study = init(&place, &format!("{file}.toml"), &format!("--from {file}"));
+        let workload = &study["workload"];
+        assert_eq!(workload["data"], file);
+        assert_eq!(workload["user"], format!("{{{{ {asked} }}}}"), "{file}");
+        assert_eq!(workload["metric"][0]["type"], way, "{file}");
+        assert_eq!(workload["evaluate"], 2, "{file}");
+    }
+    let twice = (0..20).map(|row| format!("question {},{row}\n", row / 2));
+    let twice = format!("question,answer\n{}", twice.collect::<String>());
+    place.write("twice.csv", &twice);
+    let study = init(&place, "twice.toml", "--from twice.csv");
+    assert!(!study["workload"]["exclude"].as_array().unwrap().is_empty());
+    // What lies elsewhere is copied.
+    place
+        .capo("init project --from tabs.tsv")
+        .expect(&[0], &["a copy of tabs.tsv"]);
+    assert_eq!(place.read("project/tabs.tsv"), place.read("tabs.tsv"));
+    place
+        .capo("optimize project/study.toml --dry-run")
+        .expect(&[0], &[]);
+
+    for (file, text, part) in [
+        ("one.csv", "question\na\nb\n", "need a column each"),
+        (
+            "chats.jsonl",
+            "{\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}]}\n",
+            "a log of chats",
+        ),
+        ("cut.csv", "question,answer\na\n", "line 2: 1 fields"),
+    ] {
+        place.write(file, text);
+        place
+            .capo(&format!("init none.toml --from {file}"))
+            .expect(&[64], &[file, part]);
+        assert!(!place.path("none.toml").exists(), "{file}");
+    }
+}
