@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::journal::Fsync;
 use capo_core::metric::MetricSpec;
-use capo_core::study::Study;
+use capo_core::study::{Rounds, Study};
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 
@@ -20,8 +20,8 @@ use super::layout::{count, counted, dollars};
 use super::{Outside, Prices};
 use crate::experiment::fresh::is_simulated;
 use crate::experiment::{
-    DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Table,
-    Trial, TrialError, Variant, drive, find, fresh, trials, write,
+    DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Shipped,
+    Table, Trial, TrialError, Variant, drive, find, fresh, trials, write,
 };
 use crate::interrupt::Interrupts;
 use crate::session::{Session, SessionError, StudyFile, block_on, open_journal};
@@ -148,13 +148,14 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
 }
 
 impl ExperimentArgs {
-    /// The study to vary: the one that is named, else the experiment's own by its file name and text.
-    fn base(&self, own: (&str, &str)) -> Result<StudyFile, Failure> {
+    /// The study to vary: the one that is named, else the experiment's own.
+    fn base(&self, own: Shipped) -> Result<StudyFile, Failure> {
         match &self.study[..] {
             [] => {
-                let mut file = StudyFile::parse(own.1, Path::new(own.0))?;
+                let mut file = StudyFile::parse(own.text, Path::new(own.file))?;
                 // From which an experiment varies one thing.
                 file.study.use_paper_preset();
+                file.study.study.rounds = Rounds::Count(own.rounds);
                 Ok(file)
             }
             [path] => Ok(self.outside.read(path)?),

@@ -4,7 +4,7 @@ use capo_core::estimate::{Estimate, mean_of};
 use capo_core::study::Study;
 use indexmap::IndexMap;
 
-use super::caution::{CAUTIOUS, PAPER, set};
+use super::caution::{CAUTIOUS, PAPER, on_whole_split, set};
 use super::record::{Outcome, RunRecord, Runs, Searched, Visited};
 use super::sweep::{FRESH, fresh, fresh_columns, share};
 use super::table::{Cell, Column, ColumnKind, Table};
@@ -47,8 +47,12 @@ const RULES: [(&str, Rule); 6] = [
 ];
 
 fn vary(base: &Study) -> Vec<Variant> {
-    let variant =
-        |key: &str, label: &str, settings| Variant::of(base, key, label, |study| set(study, settings));
+    let variant = |key: &str, label: &str, settings| {
+        Variant::of(base, key, label, |study| {
+            on_whole_split(study);
+            set(study, settings);
+        })
+    };
     vec![
         variant("paper", "κ = 0", PAPER),
         variant("shipped", "κ = 1.64", CAUTIOUS),

@@ -4,7 +4,7 @@ use capo_core::certificate::Confirm;
 use capo_core::study::Study;
 use serde_json::{Map, json};
 
-use super::caution::{CAUTIOUS, PAPER, set};
+use super::caution::{CAUTIOUS, PAPER, on_whole_split, set};
 use super::record::Runs;
 use super::sweep::{self, Sweep};
 use super::{Experiment, HELP_DESK, Report, Variant};
@@ -71,7 +71,7 @@ fn vary(base: &Study) -> Vec<Variant> {
         })
     };
     let mut variants = vec![
-        variant("paper", "capo, the paper's rule", PAPER, &|_| ()),
+        variant("paper", "capo, the paper's rule", PAPER, &on_whole_split),
         variant(SHIPPED_KEY, "capo, cautious", CAUTIOUS, &|_| ()),
         variant("fixed", "fixed multipliers, cautious", CAUTIOUS, &|study| {
             study.method.insert("dual_step".into(), json!("fixed"));

@@ -93,8 +93,8 @@ pub struct Experiment {
     pub title: &'static str,
     /// What is varied, and what the paper found; one paragraph.
     pub explanation: &'static str,
-    /// The study file used when none is named: its file name and text.
-    pub study: (&'static str, &'static str),
+    /// The study used when none is named.
+    pub study: Shipped,
     /// With fewer constraints than this there is nothing to vary.
     pub least_constraints: usize,
     /// Whether every prompt that a search measured is measured on fresh examples, not only the returned one.
@@ -103,6 +103,17 @@ pub struct Experiment {
     vary: fn(&Study) -> Vec<Variant>,
     /// Tables and plots of the finished runs.
     pub report: fn(&Runs) -> Report,
+}
+
+/// A study that ships with the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Shipped {
+    /// Name of its file.
+    pub file: &'static str,
+    /// The file.
+    pub text: &'static str,
+    /// Rounds of the paper's search on it.
+    pub rounds: u32,
 }
 
 impl Experiment {
@@ -151,7 +162,11 @@ pub const EXPERIMENTS: [&Experiment; 10] = [
 ];
 
 /// The study that shows every setting on the desk workload with simulated models.
-const HELP_DESK: (&str, &str) = ("help-desk.toml", include_str!("../../../studies/help-desk.toml"));
+const HELP_DESK: Shipped = Shipped {
+    file: "help-desk.toml",
+    text: include_str!("../../../studies/help-desk.toml"),
+    rounds: 6,
+};
 
 /// Why an experiment cannot be made from a study.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

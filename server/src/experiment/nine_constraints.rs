@@ -7,7 +7,7 @@ use super::figure::{Axis, Figure, Panel, Point, Threshold};
 use super::record::{RunRecord, Runs};
 use super::sweep::{self, Sweep};
 use super::table::{Column, ColumnKind, Table};
-use super::{Cell, Experiment, Report, Series, Variant};
+use super::{Cell, Experiment, Report, Series, Shipped, Variant};
 use crate::cli::layout::counted;
 
 /// Nine constraints: which ones bind?
@@ -18,10 +18,11 @@ pub(super) const NINE_CONSTRAINTS: Experiment = Experiment {
                   follow the violations and, as a control, fixed at their start. The paper shows curves for Airline \
                   and prints no figures: multipliers of constraints that are met early stay near zero, those of the \
                   hard ones grow.",
-    study: (
-        "nine-constraints.toml",
-        include_str!("../../../studies/nine-constraints.toml"),
-    ),
+    study: Shipped {
+        file: "nine-constraints.toml",
+        text: include_str!("../../../studies/nine-constraints.toml"),
+        rounds: 10,
+    },
     least_constraints: 1,
     truth_of_all: false,
     vary,

@@ -4,7 +4,7 @@ use capo_core::study::{Rounds, Study};
 
 use super::record::Runs;
 use super::sweep::{self, Sweep};
-use super::{Experiment, Report, Variant};
+use super::{Experiment, Report, Shipped, Variant};
 
 /// All constraints at once against one after the other.
 pub(super) const PROGRESSIVE: Experiment = Experiment {
@@ -14,10 +14,11 @@ pub(super) const PROGRESSIVE: Experiment = Experiment {
                   constraints from the first round, both with equally many rounds. The constraints that enter late \
                   are those with `from_round`, else the last one. The paper shows curves for the chatbot (12 rounds, \
                   length enters after the sixth) and prints no figures.",
-    study: (
-        "progressive.toml",
-        include_str!("../../../studies/progressive.toml"),
-    ),
+    study: Shipped {
+        file: "progressive.toml",
+        text: include_str!("../../../studies/progressive.toml"),
+        rounds: 12,
+    },
     least_constraints: 2,
     truth_of_all: false,
     vary,

@@ -43,7 +43,7 @@ fn variants_differ_from_each_other() {
 #[test]
 fn every_study_file_of_an_experiment_fits_it() {
     for experiment in EXPERIMENTS {
-        let study = Study::parse(experiment.study.1, capo_core::study::Format::Toml).unwrap();
+        let study = Study::parse(experiment.study.text, capo_core::study::Format::Toml).unwrap();
         experiment
             .variants(&study)
             .unwrap_or_else(|error| panic!("{error}"));

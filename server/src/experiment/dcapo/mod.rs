@@ -26,7 +26,7 @@ use capo_rewriter::pool_grpo::GrpoSettings;
 use capo_rewriter::template::TemplateError;
 use capo_rewriter::tiny_qwen3::TinyQwen3Config;
 
-use super::{Report, Seeds, TrialError, drawn};
+use super::{Report, Seeds, Shipped, TrialError, drawn};
 use crate::session::{SessionError, StudyFile};
 
 pub use output::write;
@@ -121,10 +121,11 @@ const EXPLANATION: &str = "A small model with random weights learns to rewrite s
                            trainings of its own.";
 
 /// The study used when none is named.
-pub const STUDY: (&str, &str) = (
-    "help-desk-dcapo.toml",
-    include_str!("../../../../studies/help-desk-dcapo.toml"),
-);
+pub const STUDY: Shipped = Shipped {
+    file: "help-desk-dcapo.toml",
+    text: include_str!("../../../../studies/help-desk-dcapo.toml"),
+    rounds: 6,
+};
 
 /// Who rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

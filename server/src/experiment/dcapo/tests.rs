@@ -14,7 +14,7 @@ use super::*;
 use crate::experiment::{Cell, Outcome, Table};
 
 fn help_desk() -> StudyFile {
-    StudyFile::parse(STUDY.1, Path::new(STUDY.0)).unwrap()
+    StudyFile::parse(STUDY.text, Path::new(STUDY.file)).unwrap()
 }
 
 fn answers(gains: &[f64], children: f64) -> Answers {
