@@ -22,7 +22,8 @@ mod vectors;
 pub use kind::{Change, Changes, Declared, Fact, Kind, Side, TraceView};
 pub use outside::is_scorers_failure;
 pub use registry::{
-    asks_outside, build, check_written, declared, endpoints, missing, of, schemas, texts_to_embed,
+    asked_outside, asks_outside, build, check_written, declared, endpoints, missing, of, schemas,
+    texts_to_embed,
 };
 pub use settings::BuildError;
 

@@ -135,6 +135,25 @@ pub fn endpoints(kind_and_settings: &Table) -> Vec<&str> {
         .collect()
 }
 
+/// The programs, with their arguments, and the addresses that [`asks_outside`] finds, as they are written, each once.
+pub fn asked_outside(kind_and_settings: &Table) -> Vec<String> {
+    let mut asked = Vec::new();
+    for written in outside(kind_and_settings) {
+        let shown = match (written.settings.get("command"), written.settings.get("endpoint")) {
+            (Some(Value::Array(command)), _) => {
+                let words: Vec<&str> = command.iter().filter_map(Value::as_str).collect();
+                words.join(" ")
+            }
+            (_, Some(Value::String(endpoint))) => endpoint.clone(),
+            _ => continue,
+        };
+        if !asked.contains(&shown) {
+            asked.push(shown);
+        }
+    }
+    asked
+}
+
 /// What these lack for a run: the variables that they name and that are neither set nor beside the study, in words.
 /// Nothing is asked and nothing is started.
 pub fn missing(kind_and_settings: &Table, files: &dyn Files) -> Vec<String> {

@@ -147,6 +147,8 @@ pub enum RolloutError {
         /// What was consumed all the same outside [`RolloutContext::chat`]; see
         /// [`Rollout::external_usage`].
         usage: Usage,
+        /// Whether what models answered in the rollout still holds: the next try asks only for what follows it.
+        keeps_answers: bool,
     },
 }
 
@@ -158,6 +160,7 @@ impl RolloutError {
             message: message.into(),
             retryable,
             usage: Usage::default(),
+            keeps_answers: false,
         }
     }
 
@@ -167,6 +170,15 @@ impl RolloutError {
     pub fn after(mut self, consumed: Usage) -> Self {
         if let Self::Failed { usage, .. } = &mut self {
             *usage = consumed;
+        }
+        self
+    }
+
+    /// The same failure, of something that only looked at what models had answered.
+    #[must_use]
+    pub fn keeping_answers(mut self) -> Self {
+        if let Self::Failed { keeps_answers, .. } = &mut self {
+            *keeps_answers = true;
         }
         self
     }

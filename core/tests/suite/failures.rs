@@ -448,6 +448,26 @@ fn an_interruption_starts_no_further_call_and_what_was_paid_is_used_when_the_run
 }
 
 #[test]
+fn what_only_looks_at_answers_fails_and_none_is_asked_for_again() {
+    let probe = Rc::new(Probe::default());
+    let (whole, _) = run(study(3, "capo", EFFORT, ""), &probe);
+    let failing = Rc::new(Probe::default());
+    failing.unscored.set(5);
+    let (outcome, lines) = run(study(3, "capo", EFFORT, ""), &failing);
+    let kept: Vec<usize> = events(&lines)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Failure(failure) => Some(failure.answers.len()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kept, [2; 5]);
+    assert_eq!(failing.calls.get(), probe.calls.get());
+    assert_eq!(outcome.finished.final_scores, whole.finished.final_scores);
+    block_on(verify(&lines)).unwrap();
+}
+
+#[test]
 fn a_rate_limit_is_never_a_score() {
     for kind in [
         FailureKind::RateLimit,

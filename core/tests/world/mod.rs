@@ -36,6 +36,8 @@ pub struct Probe {
     pub disorder: Cell<u64>,
     /// The n-th rollout from now fails so often: (in how many rollouts, times, retryable).
     pub fail: Cell<Option<(u32, u32, bool)>>,
+    /// So many rollouts fail after their answers, which hold.
+    pub unscored: Cell<u32>,
     /// Measure NaN on this example.
     pub nan_on: RefCell<Option<String>>,
     /// Which rollouts never succeed, by prompt and example; the failure may be tried again or not.
@@ -206,6 +208,11 @@ impl Workload for World {
             for _ in 0..2 {
                 let messages = vec![Message::system(context.prompt), Message::user(context.example)];
                 context.chat(Role::Agent, ChatRequest::new(messages)).await?;
+            }
+            if self.probe.unscored.get() > 0 {
+                self.probe.unscored.set(self.probe.unscored.get() - 1);
+                let error = RolloutError::failed(FailureKind::Tool, true, "the scorer broke");
+                return Err(error.keeping_answers());
             }
             let key = (
                 context.prompt.to_owned(),

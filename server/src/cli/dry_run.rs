@@ -31,6 +31,9 @@ struct DryRun {
     /// What the examples kept for the test can certify, a sentence for each constraint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reach: Vec<String>,
+    /// Programs of the study that it runs and addresses that it asks, beside the models.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    asks: Vec<String>,
     /// What its agent and its models still lack, such as keys.
     missing: Vec<String>,
     /// Where it is kept on this machine, unless a server makes the run.
@@ -92,6 +95,7 @@ pub(super) fn run(
         paid_rollouts,
         usd_at_this_rate,
         reach: problem.reach(),
+        asks: capo_workloads::asked_outside(&file.study.workload),
         missing,
         journal: journal.map(|path| path.display().to_string()),
     };
@@ -109,6 +113,7 @@ fn render(dry_run: &DryRun, name: &str) -> String {
         paid_rollouts,
         usd_at_this_rate,
         reach,
+        asks,
         missing,
         journal,
     } = dry_run;
@@ -152,6 +157,9 @@ fn render(dry_run: &DryRun, name: &str) -> String {
     }
     for sentence in reach {
         text += &format!("Test: {sentence}\n");
+    }
+    for asked in asks {
+        text += &format!("Runs or asks: {asked}\n");
     }
     for missing in missing {
         text += &format!("Missing for a run: {missing}\n");

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::{DefinitionError, Family, Finding, Sample, Way};
 use crate::files::Sources;
 use crate::outside::{
-    Answer, Door, Endpoint, ExternalMetric, Outside, Party, SEED_BITS, Secrets, measured, parse, rate,
+    Answer, Door, Endpoint, ExternalMetric, Outside, Party, SEED_BITS, Secrets, cut, measured, parse, rate,
     usual_concurrency, usual_timeout,
 };
 
@@ -28,6 +28,9 @@ pub(crate) const TYPES: [&str; 2] = ["command", "http"];
 
 /// Where the scorer's answer has what the critic is told.
 const WORDS: &str = "words";
+
+/// Most characters that the critic is told of them.
+const MOST_WORDS: usize = 4_000;
 
 /// A number that a program gives the answer. It gets one line of JSON on its standard input and writes one JSON object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -222,12 +225,18 @@ impl Score {
         })))
     }
 
-    /// The number, and the scorer's words with the first number it is asked for.
+    /// The number, and the scorer's words with the first number it is asked for. Where it fails, the answer that it was
+    /// to score is asked about again.
     pub(super) async fn measure(
         &self,
         sample: &Sample<'_>,
         context: &RolloutContext<'_>,
     ) -> Result<Finding, RolloutError> {
+        let found = self.find(sample, context).await;
+        found.map_err(RolloutError::keeping_answers)
+    }
+
+    async fn find(&self, sample: &Sample<'_>, context: &RolloutContext<'_>) -> Result<Finding, RolloutError> {
         if let Some(said) = sample.scoring.said_by(&self.scorer) {
             let value = measured(&self.spec, &self.field, &said.numbers)
                 .map_err(|problem| self.outside.malformed(&said.secrets, &problem))?;
@@ -274,7 +283,8 @@ impl Score {
         };
         let told = answer.secrets.redacted_trace(told)?;
         let secrets = answer.secrets.clone();
-        Ok((Finding::new(value, told.outcome), Said { numbers, secrets }))
+        let words = cut(&told.outcome, MOST_WORDS);
+        Ok((Finding::new(value, words), Said { numbers, secrets }))
     }
 }
 

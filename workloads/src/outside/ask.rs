@@ -18,7 +18,7 @@ use super::Party;
 use super::command::Program;
 use super::http::{Endpoint, NO_ANSWER};
 use super::pace::{Pace, jitter, sleep, unless_interrupted};
-use super::transport::{Answer, Secrets, Unanswered, failed};
+use super::transport::{Answer, MOST_TOLD, Secrets, Unanswered, cut, failed};
 use crate::files::Sources;
 use crate::settings::DefinitionError;
 
@@ -176,7 +176,9 @@ impl Outside {
 
     /// An answer that cannot be used and may be another the next time, told without secrets.
     pub(crate) fn malformed(&self, secrets: &Secrets, problem: &str) -> RolloutError {
-        self.failed(FailureKind::Malformed, true, secrets.redacted(problem))
+        // Cut last: a part of a secret would not be found.
+        let problem = cut(&secrets.redacted(problem), MOST_TOLD);
+        self.failed(FailureKind::Malformed, true, problem)
     }
 
     /// Asks until `read`, which is told how many seconds an answer took, makes something of one.

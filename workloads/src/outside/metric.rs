@@ -4,7 +4,7 @@ use capo_core::metric::{Direction, LARGEST_MEASUREMENT, MetricSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A metric the agent measures itself.
+/// A metric that somebody outside of Capo measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExternalMetric {

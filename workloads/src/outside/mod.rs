@@ -29,7 +29,7 @@ pub(crate) use ask::{Door, Outside, SEED_BITS, usual_concurrency, usual_timeout}
 pub(crate) use http::{Endpoint, NO_ANSWER};
 pub use metric::ExternalMetric;
 pub(crate) use metric::rate;
-pub(crate) use transport::{Answer, Secrets};
+pub(crate) use transport::{Answer, Secrets, cut};
 
 /// What it does in a study: messages name it and its settings by that.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,6 +15,9 @@ pub(super) const MOST_BYTES: usize = 16 << 20;
 /// Characters of a failing program's output shown in an error: its end, where the reason stands.
 const TAIL: usize = 600;
 
+/// Most characters of what is told of an answer that cannot be used: it may name what stands in the answer.
+pub(super) const MOST_TOLD: usize = 1_000;
+
 /// What was answered, and what must not be shown of it.
 pub(crate) struct Answer {
     pub(super) bytes: Vec<u8>,
@@ -106,6 +109,14 @@ impl Secrets {
             Some((start, _)) if start > 0 => format!("…{}", &text[start..]),
             _ => text.to_owned(),
         }
+    }
+}
+
+/// The beginning of a text, of at most so many characters, and where it was cut.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}… (cut after {most} characters)", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -309,9 +309,15 @@ impl Arena {
                 kind,
                 message,
                 retryable,
+                keeps_answers,
                 ..
             } => {
-                self.journal_failure(of.clone(), kind, message.clone(), usage, Left::Tries(tries))?;
+                let left = if keeps_answers {
+                    Left::Answers(answers)
+                } else {
+                    Left::Tries(tries)
+                };
+                self.journal_failure(of.clone(), kind, message.clone(), usage, left)?;
                 (kind, message, retryable)
             }
         };
@@ -461,7 +467,7 @@ pub(super) enum Left {
     Tries(u32),
     /// A rewriter's answer that could not be used.
     Unusable(String),
-    /// What models answered before it failed.
+    /// What models answered before it failed, as far as it still holds.
     Answers(Vec<PaidAnswer>),
 }
 

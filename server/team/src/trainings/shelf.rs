@@ -94,7 +94,11 @@ impl Shelf {
         let place = self.trainings.folder.join(BROUGHT);
         let folder = place.join(&kept.sha256);
         let policy = folder.join(archive_name(training, kept.shown.step));
+        if policy.is_dir() {
+            return Ok(policy);
+        }
         let _alone = BRINGING.lock().await;
+        // Another one may have brought it meanwhile.
         if policy.is_dir() {
             return Ok(policy);
         }

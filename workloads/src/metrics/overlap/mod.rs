@@ -18,10 +18,13 @@ use super::equality::{accepted, check_alternatives};
 use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shown};
 use crate::files::Sources;
 
-/// The most words of the expected answers of an example, and of an answer: the longest sequence that both have takes
-/// as many steps as there are pairs of their words.
+/// The most words of the expected answers of an example, and of an answer.
 const MOST_EXPECTED: usize = 10_000;
 const MOST_ANSWERED: usize = 100_000;
+
+/// The most pairs of a word of the answer and one of the expected answers: the longest sequence that both have takes as
+/// many steps, and the whole run waits for it.
+const MOST_PAIRS: usize = 20_000_000;
 
 /// F1 of the answer's words, as the evaluation of SQuAD counts them: in lower case, without punctuation and the articles
 /// a, an, the.
@@ -108,15 +111,23 @@ type Measure = fn(&[String], &[String]) -> f64;
 struct Overlap {
     form: Form,
     measure: Measure,
+    /// The most pairs of words that `measure` may be given.
+    most_pairs: usize,
     alternatives: Option<String>,
 }
 
 impl Overlap {
-    fn way(form: Form, measure: Measure, alternatives: Option<&str>) -> Result<Way, DefinitionError> {
+    fn way(
+        form: Form,
+        measure: Measure,
+        most_pairs: usize,
+        alternatives: Option<&str>,
+    ) -> Result<Way, DefinitionError> {
         check_alternatives(alternatives)?;
         Ok(Way::rule(Self {
             form,
             measure,
+            most_pairs,
             alternatives: alternatives.map(str::to_owned),
         }))
     }
@@ -157,9 +168,20 @@ impl Rule for Overlap {
             );
             return Err(RolloutError::failed(FailureKind::Malformed, false, problem));
         }
-        let values = self
-            .references(sample.expected())
-            .map(|reference| (self.measure)(&answer, &reference));
+        let references: Vec<Vec<String>> = self.references(sample.expected()).collect();
+        let expected: usize = references.iter().map(Vec::len).sum();
+        if answer.len().saturating_mul(expected) > self.most_pairs {
+            let problem = format!(
+                "an answer of {} words is too long to be compared with {expected} expected ones; at most {} pairs of \
+                 words are",
+                answer.len(),
+                self.most_pairs
+            );
+            return Err(RolloutError::failed(FailureKind::Malformed, false, problem));
+        }
+        let values = references
+            .iter()
+            .map(|reference| (self.measure)(&answer, reference));
         Ok(Finding::new(
             values.fold(0.0, f64::max),
             format!(
@@ -192,7 +214,7 @@ impl Family for F1 {
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
-        Overlap::way(squad::words, squad::f1, self.alternatives.as_deref())
+        Overlap::way(squad::words, squad::f1, usize::MAX, self.alternatives.as_deref())
     }
 }
 
@@ -222,11 +244,11 @@ impl Family for Rouge {
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
-        let measure: Measure = match self.variant {
-            RougeKind::Rouge1 => rouge::of_words,
-            RougeKind::Rouge2 => rouge::of_pairs,
-            RougeKind::RougeL => rouge::of_sequence,
+        let (measure, most_pairs): (Measure, usize) = match self.variant {
+            RougeKind::Rouge1 => (rouge::of_words, usize::MAX),
+            RougeKind::Rouge2 => (rouge::of_pairs, usize::MAX),
+            RougeKind::RougeL => (rouge::of_sequence, MOST_PAIRS),
         };
-        Overlap::way(rouge::words, measure, self.alternatives.as_deref())
+        Overlap::way(rouge::words, measure, most_pairs, self.alternatives.as_deref())
     }
 }

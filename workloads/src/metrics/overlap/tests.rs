@@ -1,7 +1,9 @@
 //! The overlap of words against recordings of the evaluations that people compare with.
 
+use capo_core::llm::{CallUsage, Finish};
 use serde_json::{Value, json};
 
+use super::super::Scoring;
 use super::super::testing::{compile, measure, refused_reference};
 use super::*;
 
@@ -66,6 +68,34 @@ fn an_expected_answer_without_words_or_with_too_many_is_refused() {
     let long = "word ".repeat(MOST_EXPECTED + 1);
     let problem = refused_reference(&rouge, &long).unwrap();
     assert!(problem.contains("10001 words"), "{problem}");
+}
+
+#[test]
+fn a_sequence_is_sought_among_so_many_pairs_of_words_only() {
+    let overlap = Overlap {
+        form: rouge::words,
+        measure: rouge::of_sequence,
+        most_pairs: 6,
+        alternatives: Some("|".to_owned()),
+    };
+    let scoring = Scoring::default();
+    let measured = |answer: &str| {
+        let sample = Sample {
+            user: "",
+            answer,
+            reference: Some("one two|two"),
+            finish: Finish::Stop,
+            usage: CallUsage::default(),
+            scoring: &scoring,
+        };
+        overlap.measure(&sample).map(|finding| finding.value)
+    };
+    assert_eq!(measured("one two"), Ok(1.0));
+    let problem = measured("one two three").unwrap_err().to_string();
+    assert!(
+        problem.contains("3 words") && problem.contains("at most 6 pairs"),
+        "{problem}"
+    );
 }
 
 #[test]

@@ -83,8 +83,10 @@ async fn failure(workload: &dyn Workload) -> (FailureKind, bool, String) {
             message,
             retryable,
             usage,
+            keeps_answers,
         }) => {
             assert!(usage.is_empty(), "{usage:?}");
+            assert!(keeps_answers, "{message}");
             (kind, retryable, message)
         }
         other => panic!("no failure of the scorer's: {other:?}"),
@@ -241,6 +243,21 @@ async fn what_a_program_says_is_kept_without_secrets() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn what_a_program_says_is_told_up_to_a_length() {
+    let metrics = [json!({"name": "tone"})];
+    let saying = |answer: &str| python(&format!("import json; print(json.dumps({answer}))"));
+    let long = saying("{'tone': 1, 'words': 'w' * 5000}");
+    let rollout = score(&*scored(&long, &metrics), &Run::default()).await.unwrap();
+    let told = format!("tone = 1: {}… (cut after 4000 characters)", "w".repeat(4000));
+    assert_eq!(rollout.trace.outcome, told);
+    for answer in ["{'tone': 'v' * 5000}", "{'n' * 5000: 1}"] {
+        let (_, _, message) = failure(&*scored(&saying(answer), &metrics)).await;
+        assert!(message.ends_with("… (cut after 1000 characters)"), "{message}");
+        assert!(message.len() < 1200, "{message}");
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn an_endpoint_is_asked_again_and_once_for_all_its_metrics() {
     tokio::task::LocalSet::new()
         .run_until(async {
@@ -336,6 +353,10 @@ fn what_a_study_asks_outside_is_found_before_it_is_built() {
     let settings = settings.as_object_mut().unwrap();
     assert!(crate::asks_outside(settings));
     assert_eq!(crate::endpoints(settings), ["https://scorer.example/?key=sk-1"]);
+    assert_eq!(
+        crate::asked_outside(settings),
+        ["https://scorer.example/?key=sk-1"]
+    );
     let error = crate::check_written(settings).unwrap_err().to_string();
     assert!(
         error.starts_with("workload.set[0].metric[0].endpoint: must not hold a query"),
@@ -343,6 +364,9 @@ fn what_a_study_asks_outside_is_found_before_it_is_built() {
     );
     settings.remove("set");
     assert!(!crate::asks_outside(settings));
+    let program = json!({"type": "command", "name": "tone", "command": ["sh", "tone.sh"]});
+    settings.insert("metric".to_owned(), json!([program, program]));
+    assert_eq!(crate::asked_outside(settings), ["sh tone.sh"]);
 
     // What a scorer gives is known before it can be asked.
     let metrics =
