@@ -15,6 +15,7 @@ mod parse;
 pub mod score;
 mod setting;
 mod suggest;
+mod text_checks;
 pub mod usage;
 mod wording;
 pub mod workload;

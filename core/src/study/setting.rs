@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde_json::{Map, Value};
 
 use super::error::StudyError;
-use super::parse::check_finite;
 use super::suggest::nearest;
+use super::text_checks::check_finite;
 
 /// A key of a study and its value, as people type them: `budget.usd=2`.
 ///
