@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::iter;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use capo_core::ids::hex;
 use sha2::{Digest, Sha256};
@@ -134,6 +134,17 @@ impl<'a> Sources<'a> {
         Ok(content)
     }
 
+    /// Makes the part depend on a file below the study's folder, where there is one of this name; not the fingerprint.
+    pub(crate) fn note(&mut self, path: &str) {
+        let is_below = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        if Path::new(path).components().all(is_below)
+            && let (Some(part), Ok(content)) = (&mut self.part, self.files.read(path))
+        {
+            part.update((content.len() as u64).to_le_bytes());
+            part.update(&content);
+        }
+    }
+
     /// Those of the variables that lie beside the study, by name.
     pub(crate) fn variables<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> BTreeMap<String, String> {
         let beside = |name: &str| Some((name.to_owned(), self.files.variable(name)?));
@@ -178,6 +189,24 @@ mod tests {
         assert_eq!(print(&["ab", "c"]), print(&["ab", "c"]));
         assert_ne!(print(&["ab", "c"]), print(&["a", "bc"]));
         assert_eq!(print(&["ab"]).len(), 64);
+    }
+
+    #[test]
+    fn a_file_that_is_noted_is_of_the_part_alone() {
+        let of = |path: &str, content: &str| {
+            let files = MemoryFiles::new().with(path, content);
+            let mut sources = Sources::new(&files);
+            sources.begin_part();
+            sources.note("nowhere.py");
+            sources.note(path);
+            (sources.part(), sources.fingerprint())
+        };
+        let (one, other) = (of("score.py", "1"), of("score.py", "2"));
+        assert_ne!(one.0, other.0);
+        assert_eq!((one.1.as_str(), other.1.as_str()), ("", ""));
+        for outside in ["/bin/python3", "../score.py"] {
+            assert_eq!(of(outside, "1"), of(outside, "2"));
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub use memory::MemoryJournal;
 pub(crate) use numbers::not_finite;
 pub use reader::{JournalError, parse_line};
 pub use reuse::EarlierRuns;
+pub(crate) use reuse::InputsByExample;
 pub use store::{JournalStore, LineId, StoreError};
 pub use writer::{Journal, Observer};
 

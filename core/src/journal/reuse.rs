@@ -7,10 +7,16 @@ use std::rc::Rc;
 use indexmap::IndexMap;
 use serde_json::json;
 
-use super::event::{CritiqueEvent, Event, ReusedFrom, RewriteEvent, RolloutEvent, WorkloadRecord};
+use super::event::{
+    CritiqueEvent, Event, ReusedFrom, RewriteEvent, RolloutEvent, StudyEvent, WorkloadRecord,
+};
 use crate::study::canonical_hash;
 use crate::study::ids::CandidateId;
 use crate::study::usage::Usage;
+use crate::study::workload::Split;
+
+/// What rollouts depend on beside prompt and repeat, by workload and example.
+pub(crate) type InputsByExample = HashMap<String, HashMap<String, String>>;
 
 /// Rollouts, critiques and rewrites of earlier runs. A run takes them over in place of paying for the same ones; each says
 /// then who paid for it, and has consumed nothing.
@@ -23,8 +29,8 @@ pub struct EarlierRuns {
     rewrites: HashMap<String, (RewriteEvent, Option<Rc<str>>)>,
     /// Id of the study of the run whose lines come in.
     run: String,
-    /// What rollouts of that run depend on, by workload and example.
-    inputs: HashMap<String, HashMap<String, String>>,
+    /// What rollouts of that run depend on.
+    inputs: InputsByExample,
     prompts: HashMap<CandidateId, Rc<str>>,
 }
 
@@ -38,17 +44,13 @@ impl EarlierRuns {
         }
     }
 
-    /// Takes in the lines of journals, one journal after another. Of two outcomes of the same effect the first one stays.
-    /// Says whether it was a rollout that the run may want.
+    /// Takes in the lines of journals, one journal after another. Of two outcomes of the same effect the first one stays,
+    /// unless the second alone serves held-out examples. Says whether it was a rollout with an input of the run's, be it
+    /// refused since it is not what was taken over there.
     pub fn take(&mut self, event: Event) -> bool {
         match event {
             Event::Study(study) => {
-                let of = |(name, record): (&String, &WorkloadRecord)| {
-                    let inputs = record.inputs();
-                    let inputs = inputs.map(|(example, input)| (example.clone(), input.clone()));
-                    (name.clone(), inputs.collect::<HashMap<String, String>>())
-                };
-                self.inputs = study.workloads.iter().map(of).collect();
+                self.inputs = study.inputs();
                 self.run.clone_from(&study.id);
             }
             Event::Candidate(candidate) => {
@@ -86,9 +88,13 @@ impl EarlierRuns {
         let Some(made) = self.rollouts.get_mut(input) else {
             return false;
         };
-        let digest = rollout.digest();
-        if sign(&self.run, digest, &mut rollout.usage, &mut rollout.reused_from) {
-            made.entry((rollout.candidate, rollout.repeat)).or_insert(rollout);
+        let digest = rollout.digest(input);
+        let effect = (rollout.candidate, rollout.repeat);
+        let serves_more = made
+            .get(&effect)
+            .is_none_or(|known| (known.split, rollout.split) == (Split::Optimize, Split::Evaluate));
+        if sign(&self.run, digest, &mut rollout.usage, &mut rollout.reused_from) && serves_more {
+            made.insert(effect, rollout);
         }
         true
     }
@@ -123,23 +129,38 @@ fn sign(run: &str, digest: String, usage: &mut Usage, from: &mut Option<Box<Reus
     true
 }
 
+impl StudyEvent {
+    /// What rollouts of the run depend on, where it is noted.
+    pub(crate) fn inputs(&self) -> InputsByExample {
+        let of = |(name, record): (&String, &WorkloadRecord)| {
+            let inputs = record.inputs();
+            let inputs = inputs.map(|(example, input)| (example.clone(), input.clone()));
+            (name.clone(), inputs.collect::<HashMap<String, String>>())
+        };
+        self.workloads.iter().map(of).collect()
+    }
+}
+
 impl RolloutEvent {
-    /// Hash of what it came to.
-    pub(crate) fn digest(&self) -> String {
-        canonical_hash(&json!({ "measurements": self.measurements, "trace": self.trace }))
+    /// Hash of which rollout it is, by the input of its example, and of what it came to.
+    pub(crate) fn digest(&self, input: &str) -> String {
+        canonical_hash(&json!({
+            "candidate": self.candidate, "repeat": self.repeat, "input": input,
+            "measurements": self.measurements, "trace": self.trace,
+        }))
     }
 }
 
 impl CritiqueEvent {
-    /// Hash of what it came to.
+    /// Hash of what was asked and what it came to.
     pub(crate) fn digest(&self) -> String {
-        canonical_hash(&json!({ "feedback": self.feedback }))
+        canonical_hash(&json!({ "input": self.input, "feedback": self.feedback }))
     }
 }
 
 impl RewriteEvent {
-    /// Hash of what it came to.
+    /// Hash of what was asked and what it came to.
     pub(crate) fn digest(&self) -> String {
-        canonical_hash(&json!({ "child": self.child, "reason": self.reason }))
+        canonical_hash(&json!({ "input": self.input, "child": self.child, "reason": self.reason }))
     }
 }

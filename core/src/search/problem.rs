@@ -179,6 +179,11 @@ impl Problem {
             .collect()
     }
 
+    /// Whether a held-out example is kept for the test.
+    pub(crate) fn is_kept_for_the_test(&self, workload: usize, example: usize) -> bool {
+        self.reserves[workload].contains(&example)
+    }
+
     /// How many held-out examples are kept for the test, of all workloads together.
     pub fn kept_for_the_test(&self) -> usize {
         self.reserves.iter().map(Vec::len).sum()
@@ -258,7 +263,7 @@ impl Problem {
     /// In which ways rollouts of another run may depend on something else than those of this study: the first differences.
     pub fn differences_of_rollouts(&self, other: &StudyEvent) -> Vec<String> {
         let of = |study: &Study| {
-            let mut all = study.answering(&[Role::Agent, Role::User, Role::Judge], false);
+            let mut all = study.answering(&[Role::Agent, Role::User, Role::Judge]);
             all["workload"] = study.identity()["workload"].take();
             all
         };
@@ -294,11 +299,14 @@ impl Problem {
 }
 
 /// What rollouts on the examples of a workload depend on beside prompt and repeat, in 16 hex digits: of those searched on,
-/// then of those held out. `None` where the workload cannot say.
+/// then of those held out. `None` where the workload cannot say, or measures dollars: no study says all prices.
 fn inputs(study: &Study, workload: &dyn Workload) -> Option<Vec<String>> {
+    if workload.measures_dollars() {
+        return None;
+    }
     let asked = workload.max_calls().into_iter().filter(|(_, calls)| *calls > 0);
     let roles: Vec<Role> = asked.map(|(role, _)| role).collect();
-    let who = study.answering(&roles, workload.measures_dollars());
+    let who = study.answering(&roles);
     let mut inputs = Vec::new();
     for split in [Split::Optimize, Split::Evaluate] {
         let (examples, contents) = (workload.examples(split), workload.contents(split)?);

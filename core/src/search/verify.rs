@@ -92,12 +92,13 @@ pub async fn verify<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result
     let rounds = journal.state().rounds().len() as Round;
     let mut arithmetic = arithmetic::Arithmetic::default();
     let mut provenance = provenance::Provenance::default();
+    let mut reused = reused::Reused::default();
     let mut worst = worst::Worst::default();
     for (number, line) in (1..).zip(&lines) {
         let event = parse_line(line.as_ref(), number)?;
         provenance
             .check(&event)
-            .and_then(|()| reused::check(&event))
+            .and_then(|()| reused.check(&event))
             .and_then(|()| worst.check(&event))
             .and_then(|()| arithmetic.check(&event))
             .map_err(|what| Difference::Line { line: number, what })?;

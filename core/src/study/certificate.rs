@@ -17,7 +17,7 @@ pub const MOST_EXAMPLES: usize = 10_000;
 #[serde(deny_unknown_fields)]
 pub struct Confirm {
     /// How many of each workload's held-out examples are kept for the test alone, drawn once and for all: neither the
-    /// search nor the held-out evaluation sees them.
+    /// search nor the held-out evaluation sees them, and nothing that an earlier run measured stands in for them.
     #[schemars(range(min = 1, max = 10_000))]
     pub examples: usize,
     /// The probability, between 0.5 and 1, with which a prompt that violates a constraint is not certified.

@@ -54,20 +54,25 @@ impl Study {
     }
 
     /// Who answers these roles, as far as the answers depend on it: their tables and those of the roles that they fall back
-    /// to, without what says how models are reached and, unless prices are measured, what they cost; and the seed that the
-    /// luck of every call follows.
-    pub(crate) fn answering(&self, roles: &[Role], with_prices: bool) -> Value {
-        let asked = roles
-            .iter()
-            .flat_map(|role| iter::successors(Some(*role), |role| role.fallback()));
+    /// to, without what says how models are reached and what they cost; and the seed that the luck of every call follows.
+    pub(crate) fn answering(&self, roles: &[Role]) -> Value {
+        self.tables_of(roles.iter().flat_map(|role| with_fallbacks(*role)))
+    }
+
+    /// The same of the one table that serves a role.
+    pub(crate) fn serving(&self, role: Role) -> Value {
+        let stated = with_fallbacks(role).filter(|role| self.models.contains_key(role));
+        self.tables_of(stated.take(1))
+    }
+
+    fn tables_of(&self, roles: impl Iterator<Item = Role>) -> Value {
         let mut tables = Map::new();
-        for role in asked {
+        for role in roles {
             let Some(mut table) = self.models.get(&role).cloned() else {
                 continue;
             };
             if let Some(keys) = table.as_object_mut() {
-                let says_who = |key: &str| !OF_MODELS.contains(&key) && (with_prices || key != "price");
-                keys.retain(|key, _| says_who(key));
+                keys.retain(|key, _| key != "price" && !OF_MODELS.contains(&key.as_str()));
             }
             tables.insert(role.name().to_owned(), table);
         }
@@ -88,6 +93,11 @@ impl Study {
     pub fn id(&self, fingerprints: &Map<String, Value>) -> String {
         hash(&self.identity(), fingerprints)
     }
+}
+
+/// A role and those that it falls back to, in this order.
+fn with_fallbacks(role: Role) -> impl Iterator<Item = Role> {
+    iter::successors(Some(role), |role| role.fallback())
 }
 
 pub(crate) fn hash(identity: &Value, fingerprints: &Map<String, Value>) -> String {

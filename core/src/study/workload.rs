@@ -212,7 +212,8 @@ pub trait Workload {
         None
     }
 
-    /// Whether a measurement is of dollars, and so depends on what models cost.
+    /// Whether a measurement is of dollars, and so depends on what models cost; no other run takes anything over from its
+    /// runs then.
     fn measures_dollars(&self) -> bool {
         false
     }

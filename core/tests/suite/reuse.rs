@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::world::{EFFORT, Probe, events, problem, resume, run, study};
 use capo_core::arena::RunOptions;
 use capo_core::ids::CandidateId;
-use capo_core::journal::{EarlierRuns, Event, FinishedEvent, Status};
+use capo_core::journal::{EarlierRuns, Event, FinishedEvent, Status, StudyEvent};
 use capo_core::study::{Rounds, Study, UntilBudget};
 use capo_core::usage::Usage;
 use capo_core::workload::Split;
@@ -14,6 +14,7 @@ use capo_core::{Outcome, verify};
 use futures::executor::block_on;
 use proptest::prelude::*;
 
+const CONFIRM: &str = "[confirm]\nexamples = 60\n[confirm.bounds]\neffort = 6.0\n";
 const RELATIVE: &str = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
 
 fn probe() -> Rc<Probe> {
@@ -231,6 +232,131 @@ fn what_was_taken_over_and_changed_is_told() {
     assert_eq!(paying.rollouts(), 1);
 }
 
+/// A journal whose header is changed.
+fn with_header(lines: &[String], change: impl FnOnce(&mut StudyEvent)) -> Vec<String> {
+    let mut lines = lines.to_vec();
+    let mut header: Event = serde_json::from_str(&lines[0]).expect("a first line");
+    if let Event::Study(begun) = &mut header {
+        change(begun);
+    }
+    lines[0] = serde_json::to_string(&header).expect("a line");
+    lines
+}
+
+#[test]
+fn what_was_taken_over_is_of_the_rollout_that_the_header_names() {
+    let study = study(3, "capo", EFFORT, "");
+    let (_, lines) = run(study.clone(), &probe());
+    let (_, taken) = reusing(study, &probe(), Vec::new(), &lines);
+    let told = |change: fn(&mut Vec<String>)| {
+        let changed = with_header(&taken, |begun| change(&mut begun.workloads["world"].inputs));
+        block_on(verify(&changed)).unwrap_err().to_string()
+    };
+    let difference = told(|inputs| inputs.rotate_left(1));
+    assert!(
+        difference.contains("it is not what was taken over"),
+        "{difference}"
+    );
+    let difference = told(Vec::clear);
+    assert!(
+        difference.contains("nothing says what it depends on"),
+        "{difference}"
+    );
+}
+
+#[test]
+fn a_journal_that_does_not_say_what_its_rollouts_depend_on_takes_nothing_over() {
+    let study = study(3, "capo", EFFORT, "");
+    let (whole, lines) = run(study.clone(), &probe());
+    let older = with_header(&lines[..1], |begun| begun.workloads["world"].inputs.clear());
+    let paying = probe();
+    let (resumed, _) = reusing(study, &paying, older, &lines);
+    assert_eq!(resumed.journal.state().ledger().reused().effects(), 0);
+    assert_eq!(end(&resumed), end(&whole));
+}
+
+#[test]
+fn nothing_is_taken_over_for_examples_that_are_kept_for_the_test() {
+    let study = study(2, "capo", EFFORT, CONFIRM);
+    let large = || {
+        let probe = probe();
+        probe.held_out.set(100);
+        probe
+    };
+    let (whole, lines) = run(study.clone(), &large());
+    let Some(Event::Study(begun)) = events(&lines).into_iter().next() else {
+        panic!("a journal begins with its study")
+    };
+    let kept: HashSet<&String> = begun.workloads["world"].reserve.iter().collect();
+    assert_eq!(kept.len(), 60);
+    let is_of_the_test =
+        |event: &Event| matches!(event, Event::Rollout(made) if kept.contains(&made.example));
+    let tested = events(&lines)
+        .iter()
+        .filter(|event| is_of_the_test(event))
+        .count();
+    assert!(tested > 0);
+    let paying = large();
+    let (again, mut taken) = reusing(study, &paying, Vec::new(), &lines);
+    assert_eq!(end(&again), end(&whole));
+    assert_eq!(paying.rollouts() as usize, tested);
+    assert!(
+        paying
+            .served
+            .borrow()
+            .keys()
+            .all(|(_, example, _)| kept.contains(example))
+    );
+
+    // As if it had been taken over all the same.
+    let from = events(&taken).into_iter().find_map(|event| match event {
+        Event::Rollout(made) => made.reused_from,
+        _ => None,
+    });
+    let place = events(&taken).iter().position(is_of_the_test);
+    let line = &mut taken[place.unwrap()];
+    let mut event: Event = serde_json::from_str(line).unwrap();
+    if let Event::Rollout(made) = &mut event {
+        (made.reused_from, made.usage) = (from, Usage::default());
+    }
+    *line = serde_json::to_string(&event).unwrap();
+    let difference = block_on(verify(&taken)).unwrap_err().to_string();
+    assert!(
+        difference.contains("its example is kept for the test"),
+        "{difference}"
+    );
+}
+
+#[test]
+fn critics_and_rewriters_are_told_apart_by_the_table_that_serves_them() {
+    let of = |agent: f64, rewriter: f64| {
+        let extra = format!(
+            "temperature = {agent}\n[models.rewriter]\nprovider = \"world\"\ntemperature = {rewriter}\n"
+        );
+        study(3, "capo", EFFORT, &extra)
+    };
+    let (_, lines) = run(of(0.5, 0.5), &probe());
+    let reused = |study: Study| {
+        let (outcome, _) = reusing(study, &probe(), Vec::new(), &lines);
+        let reused = outcome.journal.state().ledger().reused().clone();
+        (reused.rollouts > 0, reused.critiques > 0, reused.rewrites > 0)
+    };
+    assert_eq!(reused(of(0.25, 0.5)), (false, true, true));
+    assert_eq!(reused(of(0.5, 0.25)), (true, false, false));
+}
+
+#[test]
+fn rollouts_that_measure_dollars_are_not_named() {
+    let probe = probe();
+    let named = || {
+        let records = problem(study(3, "capo", EFFORT, ""), &probe).records();
+        records["world"].inputs.len()
+    };
+    assert_eq!(named(), 24 + 10);
+    probe.dollars.set(true);
+    assert_eq!(named(), 0);
+}
+
 /// A study that two runs have in common but for what is said here.
 fn variant(seed: u64, threshold: f64, repeats: u32, rounds: u32) -> Study {
     let constraint = format!("[[constraint]]\nmetric = \"effort\"\nthreshold = {threshold:.2}\n");
@@ -284,7 +410,7 @@ proptest! {
 }
 
 #[test]
-fn a_held_out_rollout_serves_a_search_on_its_example() {
+fn a_held_out_rollout_serves_a_search_on_its_example_and_none_that_was_searched_on_a_held_out_one() {
     let study = study(3, "capo", EFFORT, "");
     let (_, lines) = run(study.clone(), &probe());
     // As if the earlier run had held out what this one searches on.
@@ -312,5 +438,14 @@ fn a_held_out_rollout_serves_a_search_on_its_example() {
         .collect();
     let free = probe();
     reusing(study, &free, Vec::new(), &moved);
-    assert_eq!(free.rollouts(), 0);
+    let is_held_out = |event: &Event| matches!(event, Event::Rollout(made) if made.split == Split::Evaluate);
+    let held_out = events(&lines).iter().filter(|event| is_held_out(event)).count();
+    assert!(held_out > 0);
+    assert_eq!(free.rollouts() as usize, held_out);
+    assert!(
+        free.served
+            .borrow()
+            .keys()
+            .all(|(_, example, _)| example.starts_with('e'))
+    );
 }

@@ -60,6 +60,8 @@ pub struct Probe {
     pub unpriced: Cell<bool>,
     /// How many examples are held out, 10 at least.
     pub held_out: Cell<usize>,
+    /// Whether a measurement is said to be of dollars.
+    pub dollars: Cell<bool>,
 }
 
 /// The effort measured on an example.
@@ -171,6 +173,10 @@ impl Workload for World {
 
     fn contents(&self, split: Split) -> Option<Vec<String>> {
         Some(self.examples(split).to_vec())
+    }
+
+    fn measures_dollars(&self) -> bool {
+        self.probe.dollars.get()
     }
 
     fn description(&self) -> String {

@@ -322,6 +322,9 @@ impl Family for CommandScorer {
     fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
         let party = Party::Scorer(self.name.clone());
         let door = Door::command(&party, &self.command, &self.env, sources)?;
+        for argument in &self.command {
+            sources.note(argument);
+        }
         let outside = Outside::new(party, door, self.timeout, self.retries, self.concurrency)?;
         let scorer = json!([self.command, self.env, self.with_prompt]);
         let field = self.field.as_deref();

@@ -39,6 +39,9 @@ const MOST_WRITTEN: usize = 512 << 20;
 /// The longest that they may take for it. Rows alone are bounded by what a template may do for one.
 const MOST_TIME: Duration = Duration::from_mins(1);
 
+/// Keys of a metric that say how a scorer is waited for, or are words for people.
+const OF_NO_VALUE: [&str; 4] = ["concurrency", "explanation", "retries", "timeout"];
+
 /// What is asked about each example, and how answers are measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TableSettings {
@@ -164,7 +167,7 @@ impl Table {
         let examples = Examples::load(&data, &key, &mut sources)?;
         sources.begin_part();
         let columns = compile(&metrics, &key, &mut sources)?;
-        let measuring = json!({ "metrics": metrics, "files": sources.part() }).to_string();
+        let measuring = json!({ "metrics": measured_by(&metrics), "files": sources.part() }).to_string();
         let of_dollars = |metric: &MetricDefinition| matches!(metric, MetricDefinition::Dollars(_));
         let measures_dollars = metrics.iter().any(of_dollars);
         let template = Template::compile(format!("{key}.user"), &user)?;
@@ -215,6 +218,16 @@ impl Table {
     fn measures(&self, metric: &str) -> bool {
         self.metrics.iter().any(|own| own.spec().name == metric)
     }
+}
+
+/// What of the metrics' definitions their values depend on.
+fn measured_by(metrics: &[MetricDefinition]) -> Value {
+    let mut all = json!(metrics);
+    let tables = all.as_array_mut().into_iter().flatten();
+    for table in tables.filter_map(Value::as_object_mut) {
+        table.retain(|key, _| !OF_NO_VALUE.contains(&key.as_str()));
+    }
+    all
 }
 
 /// Refuses metrics that are no tables, by whose `type` is told whether a study runs programs of its own, and a type

@@ -139,6 +139,14 @@ fn what_a_rollout_depends_on_is_the_rows_text_and_what_is_measured_whichever_the
         let others = contents(&changes, &files());
         assert!(others.iter().all(|other| !usual.contains(other)), "{changes}");
     }
+    // How a scorer is waited for, and what people are told of it, change nothing.
+    let of_scorer = |own: Value| {
+        let scorer = json!({"type": "http", "name": "tone", "endpoint": "https://scorer.example/"});
+        contents(&json!({ "metric": [with(scorer, &own)] }), &files())
+    };
+    let waiting = json!({"timeout": 9.0, "retries": 0, "concurrency": 2, "explanation": "How kind."});
+    assert_eq!(of_scorer(waiting), of_scorer(json!({})));
+    assert_ne!(of_scorer(json!({"field": "kind"})), of_scorer(json!({})));
     let of_schema = |schema: &str| {
         let metric = json!({ "metric": [{"type": "json_schema", "name": "fits", "schema": "s.json"}] });
         contents(&metric, &files().with("s.json", schema))

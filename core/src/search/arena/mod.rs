@@ -204,8 +204,18 @@ impl Arena {
         let id = problem.id();
         let budget = problem.study().budget;
         let workloads = problem.records();
-        let inputs = workloads.values().map(|record| record.inputs.clone()).collect();
-        if let Some(recorded) = journal.state().study().cloned() {
+        let recorded = journal.state().study().cloned();
+        // A journal that goes on says itself what its rollouts depend on.
+        let noted = recorded
+            .as_ref()
+            .map_or(&workloads, |recorded| &recorded.workloads);
+        let of = |name: &String| {
+            noted
+                .get(name)
+                .map_or_else(Vec::new, |record| record.inputs.clone())
+        };
+        let inputs = workloads.keys().map(of).collect();
+        if let Some(recorded) = recorded {
             if !recorded.is_of(&id) {
                 return Err(JournalError::OtherStudy(explain_difference(&recorded, &problem)));
             }

@@ -59,23 +59,26 @@ impl Arena {
         repeats.filter(is_new).count() as u64
     }
 
-    /// A rollout as an earlier run made it.
+    /// A rollout as an earlier run made it: for held-out examples none that a search may have chosen by, and for those kept
+    /// for the test none at all.
     fn made_before(&self, wanted: Wanted) -> Option<&RolloutEvent> {
         let workload = usize::from(wanted.set.workload);
+        let is_held_out = wanted.set.split == Split::Evaluate;
+        let problem = self.problem.borrow();
+        if is_held_out && problem.is_kept_for_the_test(workload, wanted.example) {
+            return None;
+        }
         let searched_on = match wanted.set.split {
             Split::Optimize => 0,
-            Split::Evaluate => self.problem.borrow().workloads()[workload]
-                .examples(Split::Optimize)
-                .len(),
+            Split::Evaluate => problem.workloads()[workload].examples(Split::Optimize).len(),
         };
         let input = self.inputs[workload].get(searched_on + wanted.example)?;
         let made = self
             .options
             .earlier
             .rollout(input, wanted.candidate, wanted.repeat)?;
-        self.check_measurements(wanted, &made.measurements)
-            .is_ok()
-            .then_some(made)
+        let fits = !is_held_out || made.split == Split::Evaluate;
+        (fits && self.check_measurements(wanted, &made.measurements).is_ok()).then_some(made)
     }
 
     /// What names a call of critic or rewriter: who is asked, and the whole request. `None` of a rewriter that learns, whose
@@ -85,7 +88,7 @@ impl Arena {
         if learns || self.inputs.iter().any(Vec::is_empty) {
             return None;
         }
-        let who = self.problem.borrow().study().answering(&[role], false);
+        let who = self.problem.borrow().study().serving(role);
         let model = self.models.model(role);
         Some(canonical_hash(&json!({
             "who": who, "model": model.name(), "messages": messages, "seed": seed,
