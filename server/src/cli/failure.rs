@@ -80,6 +80,11 @@ impl Failure {
         }
     }
 
+    /// What went wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Says what went wrong on standard error, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         warn(&format!("error: {}", self.message));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::journal::{EarlierRuns, Event, FileJournal, JournalError, StudyEvent};
 use capo_core::run_state::RunState;
+use indexmap::IndexMap;
 
 use super::command_line::CommandLine;
 use super::failure::{Failure, shortened};
@@ -20,10 +21,21 @@ pub(super) struct ReuseArgs {
 }
 
 impl ReuseArgs {
-    /// Lets a session take over what the journals hold.
+    /// Lets a session take over what the journals hold, each of which is to fit.
     pub(super) fn read_for(&self, session: &mut Session, file: &StudyFile) -> Result<(), Failure> {
+        let mut misfits = self.take_over(session, file)?.into_values();
+        misfits.next().map_or(Ok(()), Err)
+    }
+
+    /// Lets a session take over what the journals hold. Why one is of no use, for each that fits none of its rollouts.
+    pub(super) fn take_over(
+        &self,
+        session: &mut Session,
+        file: &StudyFile,
+    ) -> Result<IndexMap<PathBuf, Failure>, Failure> {
+        let mut misfits = IndexMap::new();
         if self.reuse.is_empty() {
-            return Ok(());
+            return Ok(misfits);
         }
         let problem = session.problem();
         let workloads = problem.records();
@@ -47,14 +59,15 @@ impl ReuseArgs {
             if why.is_empty() {
                 why.push("it holds no rollout on an example of this study".to_owned());
             }
-            return Err(Failure::new(format!(
+            let failure = Failure::new(format!(
                 "--reuse: no rollout in {} fits this study (journal → study): {}\nName another journal, or run without.",
                 path.display(),
                 shortened(&why)
-            )));
+            ));
+            misfits.insert(path.clone(), failure);
         }
         session.reuse(earlier);
-        Ok(())
+        Ok(misfits)
     }
 
     /// The option as it was typed, which comes last.

@@ -99,8 +99,14 @@ fn prompts_side_by_side_are_what_each_is_alone_and_nothing_is_paid_twice() {
     let table = place.capo(line).stdout;
     let short = |scored: &Value| scored["candidate"].as_str().unwrap()[..8].to_owned();
     for part in [
-        format!("prompt 1: prompt.md ({}), a constraint violated\n", short(&one)),
-        format!("prompt 2: other.md ({}), a constraint violated\n", short(&other)),
+        format!(
+            "prompt 1: prompt.md ({}), 6 examples, a constraint violated\n",
+            short(&one)
+        ),
+        format!(
+            "prompt 2: other.md ({}), 6 examples, a constraint violated\n",
+            short(&other)
+        ),
         "minus prompt 1".to_owned(),
         format!("Paid for all that is in {}: 6 rollouts", journal(&other)),
     ] {
@@ -219,11 +225,111 @@ fn what_the_budget_stops_is_an_error_and_no_failure_until_it_goes_on() {
     let resume = format!("run: capo {line}");
     assert!(cut.stderr.trim_end().ends_with(&resume), "{}", cut.stderr);
     let (elements, _) = junit(&place.read("out.xml"));
-    assert_eq!(counted(&elements[0]), ["1", "0", "1"]);
+    assert_eq!(counted(&elements[0]), ["2", "0", "2"]);
     place.write("study.toml", STUDY);
     assert_eq!(place.capo(line).code, 2);
     let (elements, _) = junit(&place.read("out.xml"));
     assert_eq!(counted(&elements[0]), ["2", "2", "0"]);
+}
+
+#[test]
+fn what_was_measured_is_told_where_a_later_prompt_fails() {
+    let place = place();
+    let line = "evaluate study.toml --prompt prompt.md --prompt other.md --split optimize";
+    let both = place.capo(&format!("{line} --json")).json();
+    let journal = both["prompts"][1]["journal"].as_str().unwrap();
+    place.write(journal, "{}\n{}\n");
+    place.write("out.xml", "of another build");
+    place.write("third.md", "Be brief.");
+    let failed = place.capo(&format!("{line} --prompt third.md --junit out.xml"));
+    assert_eq!(failed.code, 1, "{}", failed.stderr);
+    let part = "prompt 1: prompt.md (";
+    assert!(failed.stdout.starts_with(part), "{}", failed.stdout);
+    let (elements, _) = junit(&place.read("out.xml"));
+    assert_eq!(counted(&elements[0]), ["3", "1", "2"]);
+    let suites = elements.iter().filter(|(name, _)| name == "testsuite");
+    let suites: Vec<(&str, [&str; 3])> = suites
+        .map(|suite| (suite.1["name"].as_str(), counted(suite)))
+        .collect();
+    assert_eq!(
+        suites,
+        [
+            ("prompt.md", ["1", "1", "0"]),
+            ("other.md", ["1", "0", "1"]),
+            ("third.md", ["1", "0", "1"])
+        ]
+    );
+    let error = elements.iter().find(|(name, _)| name == "error").unwrap();
+    assert!(error.1["message"].contains(journal), "{error:?}");
+}
+
+#[test]
+fn a_constraint_that_nothing_in_the_split_measures_is_refused() {
+    let place = place();
+    let rows = |of: &str| {
+        let row = |row: u8| format!("{{\"question\": \"How many letters e are in {of} number {row}?\"}}");
+        (0..6).map(row).collect::<Vec<_>>().join("\n")
+    };
+    place.write("words.jsonl", &rows("word"));
+    place.write("names.jsonl", &rows("name"));
+    let study = r#"
+        [study]
+        name = "questions"
+        rounds = 1
+        [workload]
+        kind = "table"
+        data = "words.jsonl"
+        user = "{{ question }}"
+        evaluate = 2
+        [[workload.metric]]
+        type = "regex"
+        name = "numbers"
+        pattern = "[0-9]"
+        [[workload.set]]
+        name = "names"
+        data = "names.jsonl"
+        user = "{{ question }}"
+        evaluate = 0
+        [[workload.set.metric]]
+        type = "length"
+        name = "length"
+        [prompt]
+        text = "Answer."
+        [objective]
+        metric = "numbers"
+        [[constraint]]
+        metric = "length"
+        threshold = 400
+        [models.agent]
+        provider = "simulated"
+    "#;
+    let line = "evaluate questions.toml --prompt prompt.md";
+    place.write("questions.toml", study);
+    let refused = place.capo(line);
+    assert_eq!(refused.code, 64, "{}", refused.stderr);
+    let why = "no held-out examples for the constraint `length`";
+    assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    assert!(!place.path("runs").exists());
+    place.write("questions.toml", &study.replace("evaluate = 0", "evaluate = 2"));
+    let measured = place.capo(&format!("{line} --json"));
+    let held = &measured.json()["constraints"]["length"]["satisfied"];
+    assert!(held.is_boolean(), "{}", measured.stdout);
+}
+
+#[test]
+fn an_earlier_run_is_to_fit_one_of_several_models() {
+    let place = place();
+    place.optimize("study.toml", "run.jsonl");
+    let line = "evaluate study.toml --prompt prompt.md --split optimize --json --model simulated/sim-large";
+    let refused = place.capo(&format!("{line} --reuse run.jsonl"));
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert!(refused.stderr.contains("fits this study"), "{}", refused.stderr);
+    for models in ["--model study", "--model simulated/sim-small --model study"] {
+        let measured = place.capo(&format!("{line} {models} --reuse run.jsonl"));
+        assert!([0, 2].contains(&measured.code), "{}", measured.stderr);
+    }
+    let line = format!("{line} --model simulated/sim-small --reuse run.jsonl");
+    assert_eq!(place.capo(&line).code, 1);
 }
 
 #[test]

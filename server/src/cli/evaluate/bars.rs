@@ -152,12 +152,10 @@ impl Bar {
         matches!(self.bound, Bound::AtLeast(_))
     }
 
-    /// Whether the mean lies beyond it. What is demanded and was not measured is not there.
+    /// Whether the mean lies beyond it, or was not measured.
     pub(super) fn is_broken(&self) -> bool {
-        match &self.found {
-            Some(found) => self.bound.excess(found.mean) > 0.0,
-            None => self.is_demanded(),
-        }
+        let found = self.found.as_ref();
+        found.is_none_or(|found| self.bound.excess(found.mean) > 0.0)
     }
 
     /// Such as `excess_tools at most 0.300`.

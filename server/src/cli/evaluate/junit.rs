@@ -1,7 +1,7 @@
 //! Verdicts as JUnit XML, which build servers read: a suite for each prompt, a case for each thing that it has to keep.
 
-use std::io;
 use std::path::Path;
+use std::{io, iter};
 
 use capo_core::metric::PROMPT_LENGTH;
 use capo_core::reading::examples::Examples;
@@ -11,7 +11,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::bars::Bar;
-use super::trials::Tried;
+use super::trials::{Name, Tried};
 use crate::cli::failure::Failure;
 use crate::cli::layout::number;
 use crate::files::write_whole;
@@ -20,38 +20,59 @@ use crate::terminal::harmless;
 /// Examples that a failure names at most.
 const SHOWN: usize = 10;
 
+/// Why a prompt has no verdict where nothing else is known.
+const UNMEASURED: &str = "it was not measured to its end";
+
+/// What is told of the prompts of a study.
+pub(super) struct Verdicts<'a> {
+    pub(super) tried: &'a [Tried],
+    /// Those that came to no end.
+    pub(super) unmeasured: &'a [Name],
+    /// What stopped the first of them.
+    pub(super) why: Option<&'a str>,
+    pub(super) split: Split,
+}
+
 /// A document under construction.
 type Document = Writer<Vec<u8>>;
 
-/// Writes the verdicts on the prompts of a study.
-///
-/// # Errors
-/// When the file cannot be written.
-pub(super) fn write(path: &Path, study: &str, tried: &[Tried], split: Split) -> Result<(), Failure> {
-    document(study, tried, split)
-        .and_then(|document| write_whole(path, &document))
-        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
+impl Verdicts<'_> {
+    /// Writes them for a study.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn write(&self, path: &Path, study: &str) -> Result<(), Failure> {
+        self.document(study)
+            .and_then(|document| write_whole(path, &document))
+            .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
+    }
+
+    fn document(&self, study: &str) -> io::Result<Vec<u8>> {
+        let mut writer = Document::new_with_indent(Vec::new(), b' ', 2);
+        writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+        let [tests, failures, errors] = counts(self.tried, self.unmeasured.len());
+        writer
+            .create_element("testsuites")
+            .with_attribute(("name", legal(study).as_str()))
+            .with_attribute(("tests", tests.as_str()))
+            .with_attribute(("failures", failures.as_str()))
+            .with_attribute(("errors", errors.as_str()))
+            .write_inner_content(|writer| {
+                let mut tried = self.tried.iter();
+                tried.try_for_each(|one| suite(writer, one, self.split))?;
+                let whys = self.why.into_iter().chain(iter::repeat(UNMEASURED));
+                let mut unmeasured = self.unmeasured.iter().zip(whys);
+                unmeasured.try_for_each(|(name, why)| unmeasured_suite(writer, name, why))
+            })?;
+        let mut document = writer.into_inner();
+        document.push(b'\n');
+        Ok(document)
+    }
 }
 
-fn document(study: &str, tried: &[Tried], split: Split) -> io::Result<Vec<u8>> {
-    let mut writer = Document::new_with_indent(Vec::new(), b' ', 2);
-    writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    let [tests, failures, errors] = counts(tried);
-    writer
-        .create_element("testsuites")
-        .with_attribute(("name", legal(study).as_str()))
-        .with_attribute(("tests", tests.as_str()))
-        .with_attribute(("failures", failures.as_str()))
-        .with_attribute(("errors", errors.as_str()))
-        .write_inner_content(|writer| tried.iter().try_for_each(|one| suite(writer, one, split)))?;
-    let mut document = writer.into_inner();
-    document.push(b'\n');
-    Ok(document)
-}
-
-/// How many cases there are, failed and not measured.
-fn counts(tried: &[Tried]) -> [String; 3] {
-    let mut counts = [0; 3];
+/// How many cases there are, failed and not measured, with one for each that came to no end.
+fn counts(tried: &[Tried], unmeasured: usize) -> [String; 3] {
+    let mut counts = [unmeasured, 0, unmeasured];
     for one in tried {
         let broken = one.bars.iter().filter(|bar| bar.is_broken()).count();
         let found = match one.evaluation.halt {
@@ -65,9 +86,30 @@ fn counts(tried: &[Tried]) -> [String; 3] {
     counts.map(|count: usize| count.to_string())
 }
 
+fn unmeasured_suite(writer: &mut Document, name: &Name, why: &str) -> io::Result<()> {
+    let name = legal(&name.to_string());
+    writer
+        .create_element("testsuite")
+        .with_attribute(("name", name.as_str()))
+        .with_attribute(("tests", "1"))
+        .with_attribute(("failures", "0"))
+        .with_attribute(("errors", "1"))
+        .with_attribute(("time", "0.000"))
+        .write_inner_content(|writer| unmeasured_case(writer, &name, why))?;
+    Ok(())
+}
+
+fn unmeasured_case(writer: &mut Document, name: &str, why: &str) -> io::Result<()> {
+    case(
+        writer,
+        [name, "measured"],
+        Some(["error", "not measured", why, ""]),
+    )
+}
+
 fn suite(writer: &mut Document, one: &Tried, split: Split) -> io::Result<()> {
     let name = legal(&one.name.to_string());
-    let [tests, failures, errors] = counts(std::slice::from_ref(one));
+    let [tests, failures, errors] = counts(std::slice::from_ref(one), 0);
     writer
         .create_element("testsuite")
         .with_attribute(("name", name.as_str()))
@@ -76,11 +118,7 @@ fn suite(writer: &mut Document, one: &Tried, split: Split) -> io::Result<()> {
         .with_attribute(("errors", errors.as_str()))
         .with_attribute(("time", format!("{:.3}", one.seconds).as_str()))
         .write_inner_content(|writer| match &one.evaluation.halt {
-            Some(halt) => {
-                let why = halt.to_string();
-                let fault = ["error", "not measured", why.as_str(), ""];
-                case(writer, [name.as_str(), "measured"], Some(fault))
-            }
+            Some(halt) => unmeasured_case(writer, &name, &halt.to_string()),
             None => one.bars.iter().try_for_each(|bar| {
                 let kind = if bar.is_demanded() {
                     "fail-under"

@@ -2,6 +2,7 @@
 
 mod bars;
 mod junit;
+mod others;
 mod serve;
 mod side_by_side;
 mod trials;
@@ -23,7 +24,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use self::bars::{Bar, Bound, DemandArgs};
-use self::trials::{Trial, Tried};
+use self::trials::{Name, Trial, Tried};
 use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars, estimate, number, signed, yes_no};
@@ -110,7 +111,7 @@ struct Scored<'a> {
     pass: &'a [f64],
     /// Of everything in the journal.
     usage: Spend,
-    /// What of it was taken over from earlier runs, and is no part of `usage`.
+    /// What was taken over from earlier runs, which is no part of `usage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     reused: Option<Saved>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,30 +145,48 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     }
     let split = Split::from(args.split);
     let trials = trials::planned(args, &file, split)?;
-    let demands = trials
-        .first()
-        .map(|trial| args.demands.read(trial.session.problem()));
+    let first = trials.first().and_then(|trial| trial.built.as_ref());
+    let demands = first.map(|session| args.demands.read(session.problem()));
     let demands = demands.transpose()?.unwrap_or_default();
     let resume = resume_command(args);
     let interrupts = Interrupts::of_run(resume.to_string())?;
-    let is_alone = trials.len() == 1;
+    let names: Vec<Name> = trials.iter().map(|trial| trial.name.clone()).collect();
+    let is_alone = names.len() == 1;
+    let study = &file.study;
+    // In place of verdicts on what was there before.
+    tell_build(args, study, &[], &names, None)?;
     let mut tried: Vec<Tried> = Vec::new();
+    let mut missed: Option<(String, Result<Ending, Failure>)> = None;
     // What only one prompt's table tells needs no second look into its journal.
     let reads = !is_alone || args.demands.junit.is_some();
     for trial in trials {
-        let Some(one) = measured(args, trial, &demands, reads, &interrupts)? else {
-            warn(&format!(
-                "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
-            ));
-            return Ok(Ending::Stopped);
-        };
-        let is_halted = one.evaluation.halt.is_some();
-        tried.push(one);
-        if is_halted {
-            break;
+        match measured(args, trial, &demands, reads, &interrupts) {
+            Ok(Some(one)) => {
+                let is_halted = one.evaluation.halt.is_some();
+                tried.push(one);
+                if is_halted {
+                    break;
+                }
+            }
+            Ok(None) => {
+                warn(&format!(
+                    "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
+                ));
+                missed = Some(("stopped at once".to_owned(), Ok(Ending::Stopped)));
+                break;
+            }
+            Err(failure) => {
+                missed = Some((failure.message().to_owned(), Err(failure)));
+                break;
+            }
         }
     }
-    tell(args, &file.study, &tried, is_alone)?;
+    tell(args, study, &tried, is_alone)?;
+    let why = missed.as_ref().map(|(why, _)| why.as_str());
+    tell_build(args, study, &tried, &names[tried.len()..], why)?;
+    if let Some((_, ending)) = missed {
+        return ending;
+    }
     let halted = tried
         .iter()
         .find_map(|one| Some((one.evaluation.rollouts, one.evaluation.halt.as_ref()?)));
@@ -185,16 +204,18 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
 /// Measures a prompt, and reads its journal where that is to be; `None` when its end was insisted on.
 fn measured(
     args: &EvaluateArgs,
-    trial: Trial,
+    mut trial: Trial,
     demands: &IndexMap<String, f64>,
     reads: bool,
     interrupts: &Interrupts,
 ) -> Result<Option<Tried>, Failure> {
+    let session = trial.session(args)?;
     let Trial {
         name,
         prompt,
-        session,
+        others,
         journal,
+        ..
     } = trial;
     let (split, begun) = (Split::from(args.split), Instant::now());
     let evaluation = carry_out(
@@ -213,6 +234,7 @@ fn measured(
         bars: Bar::all(&evaluation, demands),
         run: run.transpose()?,
         name,
+        others,
         journal,
         evaluation,
         seconds,
@@ -222,23 +244,49 @@ fn measured(
 /// Says what was measured, and what is short of its demands.
 fn tell(args: &EvaluateArgs, study: &Study, tried: &[Tried], is_alone: bool) -> Result<(), Failure> {
     let (objective, split) = (&study.objective.metric, Split::from(args.split));
-    let is_whole = tried.iter().all(|one| one.evaluation.halt.is_none());
+    let whole = match tried.split_last() {
+        Some((last, earlier)) if last.evaluation.halt.is_some() => earlier,
+        _ => tried,
+    };
     let alone = tried.first().filter(|_| is_alone);
     match (args.told.json, alone) {
         (true, Some(one)) => print_json(&scored(one, objective, split))?,
-        (true, None) => print_json(&side_by_side::object(tried, objective, split))?,
-        (false, Some(one)) if is_whole => print(&table(one, objective))?,
-        (false, None) if is_whole => print(&side_by_side::table(tried, objective, split))?,
-        (false, _) => {}
+        (true, None) if !tried.is_empty() => {
+            print_json(&side_by_side::object(tried, objective, split))?;
+        }
+        (false, Some(one)) if !whole.is_empty() => print(&table(one, objective))?,
+        (false, None) if !whole.is_empty() => print(&side_by_side::table(whole, objective, split))?,
+        _ => {}
     }
-    for one in tried.iter().filter(|one| one.evaluation.halt.is_none()) {
-        let short = one.bars.iter().filter(|bar| bar.is_demanded() && bar.is_broken());
-        for bar in short {
+    for one in whole {
+        // Of thresholds that are broken, the table tells.
+        let is_told = |bar: &&Bar| bar.is_broken() && (bar.is_demanded() || bar.found.is_none());
+        for bar in one.bars.iter().filter(is_told) {
             warn(&format!("{}: {}", one.name, bar.told()));
         }
     }
+    Ok(())
+}
+
+/// Writes the verdicts for a build server, where they are asked for: also that `unmeasured` ones have none, and why the first of
+/// them has none.
+fn tell_build(
+    args: &EvaluateArgs,
+    study: &Study,
+    tried: &[Tried],
+    unmeasured: &[Name],
+    why: Option<&str>,
+) -> Result<(), Failure> {
     match &args.demands.junit {
-        Some(path) => junit::write(path, &study.study.name, tried, split),
+        Some(path) => {
+            let verdicts = junit::Verdicts {
+                tried,
+                unmeasured,
+                why,
+                split: Split::from(args.split),
+            };
+            verdicts.write(path, &study.study.name)
+        }
         None => Ok(()),
     }
 }
@@ -400,7 +448,8 @@ fn verdict(evaluation: &Evaluation) -> &'static str {
     match evaluation.is_feasible() {
         Some(true) if evaluation.limits.is_empty() => "no constraints",
         Some(true) => "all constraints satisfied",
-        _ => "a constraint violated",
+        Some(false) => "a constraint violated",
+        None => "a constraint not measured",
     }
 }
 

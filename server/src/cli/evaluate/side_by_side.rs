@@ -43,6 +43,9 @@ struct Difference {
     metrics: IndexMap<String, PairedDifference>,
     /// How many examples are not compared, since one of the two left them out.
     dropped: usize,
+    /// Why metrics are missing, where others play the user or judge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    withheld: Option<String>,
 }
 
 pub(super) fn object<'a>(tried: &'a [Tried], objective: &str, split: Split) -> SideBySide<'a> {
@@ -76,20 +79,23 @@ fn intervals(one: &Tried, split: Split) -> IndexMap<String, Interval> {
 /// The prompt at a place, from 1, minus the first; `None` of the first itself, and where one was not measured.
 fn difference(tried: &[Tried], place: usize, split: Split) -> Option<Difference> {
     let first = tried.first().filter(|_| place > 1)?;
-    let found = comparison::differences(tried.get(place - 1)?.prompt()?, first.prompt()?, split);
+    let one = tried.get(place - 1)?;
+    let found = comparison::differences(one.prompt()?, first.prompt()?, split);
     let metrics = found.metrics.into_iter();
     Some(Difference {
         prompt: place,
         minus: 1,
         metrics: metrics
             .map(|found| (found.metric.spec.name, found.paired))
+            .filter(|(metric, _)| one.others.measure_alike(&first.others, metric))
             .collect(),
         dropped: found.dropped,
+        withheld: one.others.differ_from(&first.others),
     })
 }
 
 pub(super) fn table(tried: &[Tried], objective: &str, split: Split) -> String {
-    let mut text = String::new();
+    let (mut text, mut withheld) = (String::new(), String::new());
     let mut grid = Table::new([
         "",
         "at most",
@@ -102,9 +108,11 @@ pub(super) fn table(tried: &[Tried], objective: &str, split: Split) -> String {
     ]);
     for (place, one) in (1_usize..).zip(tried) {
         let id = one.evaluation.candidate.short();
+        let n = one.evaluation.estimates.get(objective);
         text += &format!(
-            "prompt {place}: {} ({id}), {}",
+            "prompt {place}: {} ({id}), {}, {}",
             one.name,
+            counted(n.map_or(0, |estimate| estimate.n as u64), "example"),
             verdict(&one.evaluation)
         );
         grid.row([format!("prompt {place}")]);
@@ -116,14 +124,13 @@ pub(super) fn table(tried: &[Tried], objective: &str, split: Split) -> String {
             text += &format!(", minus prompt 1 without {dropped} that one of them left out");
         }
         text += "\n";
+        if let Some(why) = difference.as_ref().and_then(|found| found.withheld.as_ref()) {
+            withheld += &format!("prompt {place} minus prompt 1: {why}\n");
+        }
         rows(&mut grid, one, objective, split, difference.as_ref());
     }
-    let n = tried
-        .first()
-        .and_then(|one| one.evaluation.estimates.get(objective));
     text += &format!(
-        "\nMeans on the same {}, and differences by example, with {:.0} % intervals\n{}{}\n",
-        counted(n.map_or(0, |estimate| estimate.n as u64), "example"),
+        "\nMeans, and differences by example, with {:.0} % intervals\n{}{}{withheld}\n",
         100.0 * CONFIDENCE,
         report::star(CONFIDENCE),
         grid.text(0),

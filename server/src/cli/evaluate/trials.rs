@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::evaluate::Evaluation;
 use capo_core::llm::Role;
+use capo_core::problem::Problem;
 use capo_core::reading::comparison::PromptOf;
 use capo_core::study::suggest;
 use capo_core::workload::Split;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::EvaluateArgs;
 use super::bars::Bar;
+use super::others::Others;
 use crate::cli::failure::Failure;
 use crate::files::{read_prompt, read_text};
 use crate::recorded::RecordedRun;
@@ -25,8 +27,28 @@ const OWN: &str = "study";
 pub(super) struct Trial {
     pub(super) name: Name,
     pub(super) prompt: String,
-    pub(super) session: Session,
+    pub(super) others: Others,
     pub(super) journal: PathBuf,
+    study: StudyFile,
+    /// Of the first one, which is built to see whether all is right.
+    pub(super) built: Option<Session>,
+}
+
+impl Trial {
+    /// What measures it.
+    pub(super) fn session(&mut self, args: &EvaluateArgs) -> Result<Session, Failure> {
+        match self.built.take() {
+            Some(session) => Ok(session),
+            None => Ok(build(args, &self.study)?.0),
+        }
+    }
+}
+
+/// What measures a study's prompts, and which journals of earlier runs do not fit it.
+fn build(args: &EvaluateArgs, study: &StudyFile) -> Result<(Session, IndexMap<PathBuf, Failure>), Failure> {
+    let mut session = Session::new(study, &study.keys()?, args.told.prices.table()?)?;
+    let misfits = args.reuse.take_over(&mut session, study)?;
+    Ok((session, misfits))
 }
 
 /// What a prompt and its models are called on the command line.
@@ -51,6 +73,7 @@ impl std::fmt::Display for Name {
 /// A prompt that was measured.
 pub(super) struct Tried {
     pub(super) name: Name,
+    pub(super) others: Others,
     pub(super) journal: PathBuf,
     pub(super) evaluation: Evaluation,
     /// What it has to keep.
@@ -64,8 +87,7 @@ pub(super) struct Tried {
 impl Tried {
     /// Whether a threshold of the study is broken, or a demand.
     pub(super) fn is_broken(&self) -> bool {
-        let is_short = |bar: &Bar| bar.is_demanded() && bar.is_broken();
-        self.evaluation.is_feasible() == Some(false) || self.bars.iter().any(is_short)
+        self.bars.iter().any(Bar::is_broken)
     }
 
     /// The prompt in its journal.
@@ -80,7 +102,8 @@ impl Tried {
 /// Every prompt under every model that the command line names. Nothing is paid for yet.
 ///
 /// # Errors
-/// When a prompt, a model, the study or the split is not there, or one is named twice.
+/// When a prompt, a model, the study, the split or what a constraint is measured on is not there, one is named twice, or an
+/// earlier run fits none of them.
 pub(super) fn planned(args: &EvaluateArgs, file: &StudyFile, split: Split) -> Result<Vec<Trial>, Failure> {
     let prompts = prompts(&args.prompt)?;
     let studies = studies(file, &args.model)?;
@@ -91,18 +114,17 @@ pub(super) fn planned(args: &EvaluateArgs, file: &StudyFile, split: Split) -> Re
     }
     let mut constraints = file.study.constraints.iter();
     let is_relative = constraints.any(|constraint| constraint.relative_to_seed.is_some());
-    let mut trials = Vec::new();
+    let (mut trials, mut misfits) = (Vec::new(), None::<IndexMap<PathBuf, Failure>>);
     for (model, study) in &studies {
+        let (session, mut unfit) = build(args, study)?;
+        check_split(session.problem(), &file.name, split)?;
+        if let Some(before) = misfits.take() {
+            unfit.retain(|path, _| before.contains_key(path));
+        }
+        misfits = Some(unfit);
+        let others = Others::of(session.problem());
+        let mut built = trials.is_empty().then_some(session);
         for (path, prompt) in &prompts {
-            let mut session = Session::new(study, &study.keys()?, args.told.prices.table()?)?;
-            let mut workloads = session.problem().workloads().iter();
-            if workloads.all(|workload| workload.examples(split).is_empty()) {
-                return Err(Failure::usage(format!(
-                    "{} has no held-out examples; use --split optimize",
-                    file.name
-                )));
-            }
-            args.reuse.read_for(&mut session, study)?;
             // What thresholds are relative to is measured once, for all prompts.
             let is_shared = is_relative && prompts.len() > 1;
             trials.push(Trial {
@@ -112,11 +134,33 @@ pub(super) fn planned(args: &EvaluateArgs, file: &StudyFile, split: Split) -> Re
                 },
                 journal: args.journal(&study.study, if is_shared { "" } else { prompt.as_str() }),
                 prompt: prompt.clone(),
-                session,
+                study: study.clone(),
+                others: others.clone(),
+                built: built.take(),
             });
         }
     }
-    Ok(trials)
+    match misfits.into_iter().flatten().next() {
+        Some((_, failure)) => Err(failure),
+        None => Ok(trials),
+    }
+}
+
+/// Refuses a split that measures nothing, or not all constraints.
+fn check_split(problem: &Problem, study: &str, split: Split) -> Result<(), Failure> {
+    let places = problem.places(split);
+    let of_what = if places.iter().all(Vec::is_empty) {
+        String::new()
+    } else {
+        let mut metrics = problem.constraints().iter().map(|constraint| &constraint.source);
+        match metrics.find(|metric| places[usize::from(metric.workload)].is_empty()) {
+            Some(metric) => format!(" for the constraint `{}`", metric.name()),
+            None => return Ok(()),
+        }
+    };
+    Err(Failure::usage(format!(
+        "{study} has no held-out examples{of_what}; use --split optimize"
+    )))
 }
 
 fn prompts(paths: &[PathBuf]) -> Result<Vec<(&Path, String)>, Failure> {
