@@ -40,7 +40,10 @@ pub enum TextError {
         line: usize,
     },
     /// A line of a file of variables is none. What it holds is not told.
-    #[error("line {line} of {} is no variable; write NAME=value, a value with blanks in quotes", path.display())]
+    #[error(
+        "line {line} of {} is no variable and passed over; write NAME=value, a value with blanks in quotes",
+        path.display()
+    )]
     NoVariable {
         /// Path of the file.
         path: PathBuf,
@@ -255,7 +258,7 @@ impl StudyFolder {
     /// Where a file of the study is or will be written, if the study may name it.
     ///
     /// # Errors
-    /// When it lies outside the folder, or leads through a folder that is not there and back.
+    /// When it lies outside the folder, is the file of variables, or leads through a folder that is not there and back.
     pub fn place(&self, path: &str) -> Result<PathBuf, FileError> {
         let place = self.resolve(path);
         // What is not there yet is made, below what is.
@@ -270,6 +273,7 @@ impl StudyFolder {
             }
         };
         self.allow(path, &found)?;
+        self.refuse_variables(path, &found)?;
         Ok(place)
     }
 
@@ -284,37 +288,56 @@ impl StudyFolder {
         decoded(PROMPT, &self.resolve(path), bytes).map(prompt)
     }
 
-    /// The variables in a file `.env` beside the study, if there is one.
-    ///
-    /// # Errors
-    /// As [`StudyFolder::read_prompt`], and the first line that is no variable.
-    pub fn variables(&self) -> Result<Variables, TextError> {
+    /// The variables in a file `.env` beside the study, if there is one, and what of it does not read.
+    pub fn variables(&self) -> (Variables, Vec<TextError>) {
         let [name, what] = VARIABLES;
         let path = self.resolve(name);
-        let bytes = match self.bytes(name, MOST_PROMPT) {
-            Ok(bytes) => bytes,
-            Err(FileError::NotFound(_)) => return Ok(Variables::default()),
+        let bytes = self
+            .found(name)
+            .and_then(|found| regular(name, &found, MOST_PROMPT));
+        let text = match bytes {
+            Ok(bytes) => decoded(what, &path, bytes),
+            Err(FileError::NotFound(_)) => return (Variables::default(), Vec::new()),
             // Environments of Python are folders of this name.
-            Err(_) if path.is_dir() => return Ok(Variables::default()),
-            Err(error) => return Err(TextError::OfStudy { what, error }),
+            Err(_) if path.is_dir() => return (Variables::default(), Vec::new()),
+            Err(error) => Err(TextError::OfStudy { what, error }),
         };
-        let text = decoded(what, &path, bytes)?;
-        Variables::parse(&text).map_err(|line| TextError::NoVariable { path, line })
+        match text {
+            Ok(text) => {
+                let (variables, wrong) = Variables::parse(&text);
+                let told = wrong.into_iter().map(|line| TextError::NoVariable {
+                    path: path.clone(),
+                    line,
+                });
+                (variables, told.collect())
+            }
+            Err(error) => (Variables::default(), vec![error]),
+        }
     }
 
     /// The bytes of a regular file that the study may name.
     fn bytes(&self, path: &str, most: u64) -> Result<Vec<u8>, FileError> {
-        let refused = |error| refused(path, &error);
+        let found = self.found(path)?;
+        self.refuse_variables(path, &found)?;
+        regular(path, &found, most)
+    }
+
+    /// Where a path leads that may be read.
+    fn found(&self, path: &str) -> Result<PathBuf, FileError> {
         // Links are followed first: one may lead out.
-        let found = fs::canonicalize(self.resolve(path)).map_err(refused)?;
+        let found = fs::canonicalize(self.resolve(path)).map_err(|error| refused(path, &error))?;
         self.allow(path, &found)?;
-        // A pipe waits for somebody who writes, and a device has no end; asked before it is opened.
-        if !fs::metadata(&found).map_err(refused)?.is_file() {
-            return Err(refused(io::Error::other("it is not a regular file")));
+        Ok(found)
+    }
+
+    /// Refuses the file of variables: keys are in it, and what a study reads goes into journals and to providers.
+    fn refuse_variables(&self, path: &str, found: &Path) -> Result<(), FileError> {
+        let [name, what] = VARIABLES;
+        if fs::canonicalize(self.path.join(name)).is_ok_and(|variables| variables == found) {
+            let problem = format!("it is the {what}, which is no part of a study");
+            return Err(refused(path, &io::Error::other(problem)));
         }
-        File::open(&found)
-            .and_then(|file| bounded(file, most))
-            .map_err(refused)
+        Ok(())
     }
 
     /// Refuses what was found outside the folder.
@@ -328,6 +351,18 @@ impl StudyFolder {
         }
         Ok(())
     }
+}
+
+/// The bytes of a regular file at a place that a path led to.
+fn regular(path: &str, found: &Path, most: u64) -> Result<Vec<u8>, FileError> {
+    let refused = |error| refused(path, &error);
+    // A pipe waits for somebody who writes, and a device has no end; asked before it is opened.
+    if !fs::metadata(found).map_err(refused)?.is_file() {
+        return Err(refused(io::Error::other("it is not a regular file")));
+    }
+    File::open(found)
+        .and_then(|file| bounded(file, most))
+        .map_err(refused)
 }
 
 fn refused(path: &str, error: &io::Error) -> FileError {
@@ -351,7 +386,7 @@ impl Files for StudyFolder {
 
     /// Of a file that does not read, whoever looks for keys is told.
     fn variable(&self, name: &str) -> Option<String> {
-        self.variables().ok()?.kept(name).cloned()
+        self.variables().0.kept(name).cloned()
     }
 }
 
@@ -436,6 +471,46 @@ mod tests {
         assert!(matches!(own.place("../new.json"), Err(FileError::Outside { .. })));
         own.place("new/../../new.json").unwrap_err();
         assert_eq!(own.read("gone"), Err(FileError::NotFound("gone".to_owned())));
+    }
+
+    #[test]
+    fn the_file_of_variables_is_no_data() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(".env"), "CAPO_A=secret\n").unwrap();
+        std::fs::create_dir(folder.path().join("data")).unwrap();
+        let absolute = folder.path().join(".env").display().to_string();
+        let mut paths = vec![".env", "data/../.env", &absolute];
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(".env", folder.path().join("rows.csv")).unwrap();
+        if cfg!(unix) {
+            paths.push("rows.csv");
+        }
+        for reach in [Reach::Folder, Reach::Anywhere] {
+            let study = StudyFolder::of(&folder.path().join("study.toml"), reach);
+            for path in &paths {
+                let message = study.read(path).unwrap_err().to_string();
+                assert!(message.contains("file of variables"), "{path}: {message}");
+                study.read_prompt(path).unwrap_err();
+                study.place(path).unwrap_err();
+            }
+            assert_eq!(study.variable("CAPO_A").as_deref(), Some("secret"));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn variables_that_lie_outside_are_told_and_not_read() {
+        let place = tempfile::tempdir().unwrap();
+        let inside = place.path().join("study");
+        std::fs::create_dir(&inside).unwrap();
+        std::fs::write(place.path().join("keys"), "CAPO_A=secret\n").unwrap();
+        std::os::unix::fs::symlink("../keys", inside.join(".env")).unwrap();
+        let read = |reach| StudyFolder::of(&inside.join("study.toml"), reach).variables();
+        let (variables, problems) = read(Reach::Folder);
+        assert_eq!((variables.kept("CAPO_A"), problems.len()), (None, 1));
+        assert!(problems[0].to_string().contains("--allow-outside"));
+        let (variables, problems) = read(Reach::Anywhere);
+        assert!(variables.kept("CAPO_A").is_some() && problems.is_empty());
     }
 
     #[cfg(unix)]

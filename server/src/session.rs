@@ -34,6 +34,7 @@ use crate::dotenv::Variables;
 use crate::files::{Reach, StudyFolder, TextError, read_text};
 use crate::interrupt::Interrupts;
 use crate::now::now;
+use crate::stderr::warn;
 
 /// Why a study cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -203,12 +204,13 @@ impl StudyFile {
     }
 
     /// The keys of its models: variables of the process, and for those that it lacks, of the file `.env` beside the
-    /// study.
-    ///
-    /// # Errors
-    /// When there is such a file and it cannot be read.
-    pub fn keys(&self) -> Result<Variables, SessionError> {
-        Ok(self.folder.variables()?)
+    /// study. Of what does not read there, people are warned: the run may need no key.
+    pub fn keys(&self) -> Variables {
+        let (variables, problems) = self.folder.variables();
+        for problem in problems {
+            warn(&problem.to_string());
+        }
+        variables
     }
 
     /// The study as TOML, its prompt within it.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::error::StudyError;
 use super::suggest::nearest;
-use super::text_checks::check_finite;
+use super::text_checks::{check_depth, check_finite};
 
 /// A key of a study and its value, as people type them: `budget.usd=2`.
 ///
@@ -114,6 +114,7 @@ fn read_value(written: &str) -> Result<Value, String> {
         return Ok(written.into());
     }
     let text = format!("value = {written}");
+    check_depth(&text).map_err(|error| error.to_string())?;
     check_finite(&text)
         .map_err(|_| format!("`{written}` is no number to reckon with; write a finite one"))?;
     let read = toml::from_str::<Map<String, Value>>(&text);
@@ -150,6 +151,8 @@ mod tests {
         for written in ["inf", "[nan]", "{ a = -inf }", "\"open", "[1"] {
             read_value(written).unwrap_err();
         }
+        let problem = read_value(&"[".repeat(60_000)).unwrap_err();
+        assert!(problem.contains("brackets are open"), "{problem}");
     }
 
     #[test]

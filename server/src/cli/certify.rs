@@ -84,7 +84,7 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
             study: file.name.clone(),
             error,
         })?;
-    let session = Session::new(&file, &file.keys()?, args.told.prices.table()?)?;
+    let session = Session::new(&file, &file.keys(), args.told.prices.table()?)?;
     let path = args.journal.clone().unwrap_or_else(|| {
         let key = sha256_hex(format!("{}{prompt}", file.study.identity()));
         let ending = format!("certify-{}.journal.jsonl", &key[..8]);

@@ -85,7 +85,7 @@ pub(super) fn run(
     }
     let mut missing = Vec::new();
     if journal.is_some() {
-        let keys = file.keys()?;
+        let keys = file.keys();
         missing = capo_workloads::missing(&file.study.workload, &file.folder);
         let of_models = Builder::new(&keys).missing(&file.study.models);
         missing.extend(of_models.iter().map(ToString::to_string));

@@ -119,7 +119,7 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
         usd: Some(0.0),
     };
     if only_writer.is_some() && !missing.is_empty() {
-        let keys = file.keys()?;
+        let keys = file.keys();
         let embedder = Builder::new(&keys)
             .prices(args.prices.table()?)
             .embedder(&file.study.models)

@@ -386,7 +386,7 @@ impl Runner for SessionRunner<'_> {
 
     fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, TrialError> {
         let file = (self.file)(trial);
-        let session = Session::new(&file, &file.keys()?, self.prices.clone())?;
+        let session = Session::new(&file, &file.keys(), self.prices.clone())?;
         let mut journal = open_journal(&trial.journal, Fsync::default(), "--out")?;
         let wires = session.wires();
         wires.heed(&self.interrupts);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::study::nearest;
 use capo_workloads::data::{ASKED, EXPECTED, Look, guess, template};
-use capo_workloads::files::{Files, MemoryFiles};
+use capo_workloads::files::{FileError, Files, MemoryFiles};
 use capo_workloads::{BuildError, KINDS, Kind};
 use clap::builder::PossibleValuesParser;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
@@ -40,7 +40,7 @@ pub(crate) struct InitArgs {
     /// begins with others].
     #[arg(long = "threshold", value_name = "METRIC=VALUE", value_parser = setting)]
     thresholds: Vec<(String, f64)>,
-    /// Replace files that are there.
+    /// Replace a study that is there; rows that are there are kept.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -168,9 +168,21 @@ impl Draft {
             }
             None => return Ok(()),
         };
-        let (name, bytes, is_new) = rows;
+        let (name, mut bytes, mut is_new) = rows;
         if is_new {
-            refuse_to_replace(&self.place.with_file_name(&name), args.force)?;
+            let place = self.place.with_file_name(&name);
+            match StudyFolder::of(&self.place, args.outside.reach()).read(&name) {
+                Err(FileError::NotFound(_)) => {}
+                Err(error) => return Err(Failure::usage(error.to_string())),
+                Ok(there) if args.from.is_none() || there == bytes => (bytes, is_new) = (there, false),
+                Ok(_) => {
+                    return Err(Failure::usage(format!(
+                        "{} is there already and holds other rows, which are not replaced; give one of the files \
+                         another name",
+                        place.display()
+                    )));
+                }
+            }
         }
         let look = Look::at_table(&name, &bytes, usize::MAX);
         let look = look.map_err(|error| Failure::usage(error.to_string()))?;
@@ -382,7 +394,7 @@ impl Draft {
             .filter(|folder| !folder.as_os_str().is_empty());
         let made = folder.map_or(Ok(()), fs::create_dir_all);
         let copied = made.and_then(|()| match &self.rows {
-            Some(rows) if rows.is_new => put(&self.place.with_file_name(&rows.name), &rows.bytes),
+            Some(rows) if rows.is_new => write_new(&self.place.with_file_name(&rows.name), &rows.bytes),
             _ => Ok(()),
         });
         copied

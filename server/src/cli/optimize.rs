@@ -1,5 +1,6 @@
 //! `capo optimize`: run or resume a study.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use capo_core::journal::{FinishedEvent, Fsync, Status};
@@ -8,7 +9,8 @@ use capo_core::summary::Summary;
 use clap::ValueEnum as _;
 
 use super::command_line::CommandLine;
-use super::failure::{Ending, Failure, print, print_json};
+use super::failure::{Ending, Failure, print, print_data, print_json};
+use super::journal::is_journal;
 use super::layout::counted;
 use super::outcome::ending;
 use super::reuse::ReuseArgs;
@@ -16,7 +18,7 @@ use super::runs::start::OnServer;
 use super::runs::watch::Telling;
 use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
-use crate::files::write_whole;
+use crate::files::{NewFile, write_whole};
 use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, open_journal};
@@ -75,17 +77,17 @@ impl From<FsyncPolicy> for Fsync {
 pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     args.telling.log.take_effect();
     let file = args.study.read()?;
-    if let Some(out) = &args.out {
-        check_writable(out)?;
-    }
-    if args.on_server.is_asked_for() && !args.dry_run {
-        return args.on_server.run(&file, &args.study.study, args.telling);
-    }
     let seed = file.study.study.seed;
     let path = args
         .journal
         .clone()
         .unwrap_or_else(|| args.study.default_journal(seed, "journal.jsonl"));
+    if let Some(out) = &args.out {
+        check_out(args, out, &path)?;
+    }
+    if args.on_server.is_asked_for() && !args.dry_run {
+        return args.on_server.run(&file, &args.study.study, args.telling);
+    }
     let prices = args.prices.table()?;
     if args.dry_run {
         let place = (!args.on_server.is_asked_for()).then_some(path.as_path());
@@ -93,7 +95,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     }
 
     // Everything that can be wrong with the study is found before the journal is touched.
-    let mut session = Session::new(&file, &file.keys()?, prices)?;
+    let mut session = Session::new(&file, &file.keys(), prices)?;
     args.reuse.read_for(&mut session, &file)?;
     let journal = open_journal(&path, args.fsync.into(), "--journal")?;
     if journal
@@ -143,15 +145,47 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     Ok(ending(state, &outcome.finished, &resume))
 }
 
-/// Refuses a place for the prompt that nothing can be written to, before anything is paid for.
-fn check_writable(out: &Path) -> Result<(), Failure> {
+/// Where shells and programs find standard output, which may be a file that is not to be replaced.
+const STDOUT: &str = "/dev/stdout";
+
+/// Refuses a place for the prompt that nothing can be written to, and that of what the run reads or was paid for, before
+/// anything is paid for.
+fn check_out(args: &OptimizeArgs, out: &Path, journal: &Path) -> Result<(), Failure> {
+    let place = leads_to(out);
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let problem = match folder {
-        Some(folder) if !folder.is_dir() => format!("there is no folder {}; make it first", folder.display()),
-        _ if out.exists() && !out.is_file() => format!("{} is there, and no file", out.display()),
-        _ => return Ok(()),
+    let is_own = |own: &Path| leads_to(own) == place;
+    let reused = args.reuse.journals();
+    let problem = if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        format!("there is no folder {}; make it first", folder.display())
+    } else if out.is_dir() {
+        format!("{} is a folder", out.display())
+    } else if is_journal(out) || is_own(journal) || reused.iter().any(|journal| is_own(journal)) {
+        format!("{} is a journal, which is not replaced", out.display())
+    } else if is_own(&args.study.study) {
+        format!("{} is the study, which is not replaced", out.display())
+    } else if args.dry_run || out == Path::new(STDOUT) || (out.exists() && !out.is_file()) {
+        return Ok(());
+    } else {
+        match NewFile::beside(&place) {
+            Ok(_) => return Ok(()),
+            Err(error) => format!("{} cannot be written: {error}", out.display()),
+        }
     };
     Err(Failure::usage(format!("--out: {problem}")))
+}
+
+/// Where a path leads through links, also that of a file that is not there yet.
+fn leads_to(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    fs::canonicalize(path).unwrap_or_else(|_| {
+        match (
+            fs::canonicalize(folder.unwrap_or(Path::new("."))),
+            path.file_name(),
+        ) {
+            (Ok(folder), Some(name)) => folder.join(name),
+            _ => path.to_owned(),
+        }
+    })
 }
 
 /// Writes the returned prompt, so that what reads prompts reads the same.
@@ -164,7 +198,18 @@ fn write_prompt(out: &Path, state: &RunState, finished: &FinishedEvent) -> Resul
         ));
         return Ok(());
     };
-    write_whole(out, format!("{}\n", best.prompt).as_bytes())
+    let text = format!("{}\n", best.prompt);
+    if out == Path::new(STDOUT) {
+        return print_data(&text);
+    }
+    // A link may lead to what is there only now.
+    if is_journal(out) {
+        return Err(Failure::new(format!(
+            "{} is a journal, which is not replaced",
+            out.display()
+        )));
+    }
+    write_whole(out, text.as_bytes())
         .map_err(|error| Failure::new(format!("{} cannot be written: {error}", out.display())))
 }
 

@@ -21,6 +21,11 @@ pub(super) struct ReuseArgs {
 }
 
 impl ReuseArgs {
+    /// The journals that are named.
+    pub(super) fn journals(&self) -> &[PathBuf] {
+        &self.reuse
+    }
+
     /// Lets a session take over what the journals hold, each of which is to fit.
     pub(super) fn read_for(&self, session: &mut Session, file: &StudyFile) -> Result<(), Failure> {
         let mut misfits = self.take_over(session, file)?.into_values();

@@ -209,7 +209,7 @@ fn on(
     if interrupts.is_some_and(Interrupts::is_asked) {
         return Ok(None);
     }
-    let session = Session::new(file, &file.keys()?, PriceTable::shipped())?;
+    let session = Session::new(file, &file.keys(), PriceTable::shipped())?;
     let mut journal = Journal::create(Box::new(MemoryJournal::new()));
     if let Some(interrupts) = interrupts {
         let (asked, control) = (interrupts.clone(), session.wires().control());

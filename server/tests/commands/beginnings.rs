@@ -118,11 +118,36 @@ fn the_returned_prompt_is_written_where_it_is_wanted() {
             .capo(&format!("optimize study.toml --out {wrong}"))
             .expect(&[64], &["--out: "]);
     }
-    assert!(!place.path("runs").exists(), "nothing is begun");
+    let run = "optimize study.toml --journal new.jsonl --reuse old.jsonl --out";
+    let study = place.read("study.toml");
+    place.write("old.jsonl", "");
+    for (own, part) in [
+        ("new.jsonl", "is a journal"),
+        ("./old.jsonl", "is a journal"),
+        ("study.toml", "is the study"),
+    ] {
+        place
+            .capo(&format!("{run} {own}"))
+            .expect(&[64], &["--out: ", part]);
+    }
+    assert_eq!(place.read("study.toml"), study);
+    assert!(!place.path("runs").exists() && !place.path("new.jsonl").exists());
     place.write("best.md", "an older one");
     let result = place.capo("optimize study.toml --out best.md --json").json();
     let best = result["best"]["prompt"].as_str().unwrap();
     assert_eq!(place.read("best.md"), format!("{best}\n"));
+
+    place.optimize("study.toml", "paid.jsonl");
+    let paid = place.read("paid.jsonl");
+    place
+        .capo("optimize study.toml --out paid.jsonl")
+        .expect(&[64], &["--out: paid.jsonl is a journal"]);
+    assert_eq!(place.read("paid.jsonl"), paid);
+    if cfg!(unix) {
+        let ended = place.capo("optimize study.toml --out /dev/stdout");
+        ended.expect(&[0, 2], &[]);
+        assert!(ended.stdout.ends_with(&format!("{best}\n")), "{}", ended.stdout);
+    }
 }
 
 #[test]
@@ -160,8 +185,18 @@ fn keys_beside_the_study_reach_models_and_are_shown_nowhere() {
 
     place.write(".env", "CAPO_TEST_KEY=sk-a\n\nsk-of-the-file and more\n");
     let wrong = place.capo(&format!("{line} wrong.jsonl"));
-    wrong.expect(&[64], &["line 3 of .env is no variable"]);
+    wrong.expect(&[0], &["line 3 of .env is no variable"]);
+    let authorizations = &stub.books().authorizations;
+    assert_eq!(authorizations.last(), Some(&Some("Bearer sk-a".to_owned())));
     assert!(!wrong.stderr.contains("sk-"), "{}", wrong.stderr);
+    let dry = std::process::Command::new(env!("CARGO_BIN_EXE_capo"))
+        .args(["optimize", "study.toml", "--dry-run", "--json"])
+        .current_dir(place.path(""))
+        .env("CAPO_TEST_KEY", "")
+        .output()
+        .unwrap();
+    let dry: Value = serde_json::from_slice(&dry.stdout).unwrap();
+    assert_eq!(dry["missing"], json!([]), "a blank variable hides none");
     // An environment of Python's is a folder of this name.
     std::fs::remove_file(place.path(".env")).unwrap();
     std::fs::create_dir(place.path(".env")).unwrap();
@@ -277,6 +312,20 @@ fn a_study_is_begun_on_whatever_table_there_is() {
     place
         .capo("optimize project/study.toml --dry-run")
         .expect(&[0], &[]);
+    place
+        .capo("init project --from tabs.tsv --force")
+        .expect(&[0], &[]);
+    let own = rows("\t").replace("what is", "how much is");
+    place.write("project/tabs.tsv", &own);
+    place
+        .capo("init project --from tabs.tsv --force")
+        .expect(&[64], &["tabs.tsv is there already", "not replaced"]);
+    assert_eq!(place.read("project/tabs.tsv"), own);
+    let own = rows(",");
+    place.write("examples.csv", &own);
+    init(&place, "again.toml", "--kind table");
+    init(&place, "again.toml", "--kind table --force");
+    assert_eq!(place.read("examples.csv"), own);
 
     for (file, text, part) in [
         ("one.csv", "question\na\nb\n", "need a column each"),

@@ -123,14 +123,20 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 /// Variables that lie beside the study, by name.
 pub(super) type Beside = BTreeMap<String, String>;
 
-/// Reads a variable that a setting of the study names: that of the environment, or else the one beside the study.
+/// Reads a variable that a setting of the study names: that of the environment, or else the one beside the study. A blank
+/// one is none.
 ///
 /// # Errors
 /// Why there is none, in words.
 pub(super) fn variable(name: &str, setting: &str, beside: &Beside) -> Result<String, String> {
-    let found = match (std::env::var(name), beside.get(name)) {
-        (Err(VarError::NotPresent), Some(value)) => return Ok(value.clone()),
-        (found, _) => found,
+    let is_blank = |value: &str| value.trim().is_empty();
+    let own = match std::env::var(name) {
+        Ok(value) if is_blank(&value) => Err(VarError::NotPresent),
+        own => own,
+    };
+    let found = match (own, beside.get(name)) {
+        (Err(VarError::NotPresent), Some(value)) if !is_blank(value) => return Ok(value.clone()),
+        (own, _) => own,
     };
     found.map_err(|error| {
         let why = match error {

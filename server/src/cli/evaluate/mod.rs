@@ -293,7 +293,7 @@ fn tell_build(
 
 /// Measures what programs ask for, until it is interrupted.
 fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> {
-    let mut session = Session::new(file, &file.keys()?, args.told.prices.table()?)?;
+    let mut session = Session::new(file, &file.keys(), args.told.prices.table()?)?;
     args.reuse.read_for(&mut session, file)?;
     let listening = args.serve.listen()?;
     let path = args.journal(&file.study, "");

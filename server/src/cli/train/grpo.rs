@@ -68,7 +68,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let keys = if args.training.supervised {
         Variables::default()
     } else {
-        file.keys()?
+        file.keys()
     };
     let sampler = settings.sampler.open(&folder, &keys, &wires);
     let sampler = sampler.map_err(TrainError::from)?;

@@ -85,7 +85,8 @@ impl Keeper<'_> {
     async fn look(&self, files: &Files) -> Result<(), NotKept> {
         let there = self.there().await?;
         let kept = self.server.store().checkpoints(&self.training.id).await?;
-        if kept.iter().map(|one| &one.shown).eq(&there) {
+        // A folder that is gone or empty says nothing of what was kept: a training removes no last checkpoint.
+        if there.is_empty() || kept.iter().map(|one| &one.shown).eq(&there) {
             return Ok(());
         }
         for shown in &there {

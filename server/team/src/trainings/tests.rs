@@ -358,6 +358,27 @@ fn a_checkpoint_is_another_machines_too_and_the_training_is_not() {
     });
 }
 
+/// Writes a checkpoint, and loses it once it is told to end.
+const LOSES: &str = "mkdir -p checkpoints new/policy; echo learned > new/policy/weights; echo step >> training.jsonl; \
+                     mv new checkpoints/2; cat; rm -r checkpoints; echo told >> training.jsonl; exit 3";
+
+#[test]
+fn what_is_kept_stays_where_the_folder_of_checkpoints_is_gone() {
+    on_each(|store| async move {
+        let place = Place::new(store, LOSES).await;
+        let training = place.add(fresh()).await;
+        let (ending, task) = place.work();
+        let kept = place.kept(&training).await;
+        place.store.stop_training(&by(), &training).await.unwrap();
+        place
+            .once(&training, |now| now.state == TrainingState::Stopped)
+            .await;
+        assert_eq!(place.store.checkpoints(&training.id).await.unwrap(), kept);
+        ending.cancel();
+        task.await.unwrap().unwrap();
+    });
+}
+
 impl Place {
     /// Takes the place of checkpoints away, until the folder that is returned is put back.
     fn take_away(&self) -> PathBuf {
