@@ -101,7 +101,7 @@ fn what_is_set_on_the_command_line_is_part_of_the_study() {
         ("workload.optimise=3", "did you mean `optimize`?"),
         ("constraint.3.threshold=1", "there is no entry `3` among 1"),
         ("constraint.excess.threshold=1", "did you mean `excess_tools`?"),
-        ("study.seed.x=7", "`study.seed`: holds no keys"),
+        ("study.name.x=7", "`study.name`: holds no keys"),
         ("budget.usd=nan", "no number to reckon with"),
         ("budget", "KEY=VALUE"),
     ] {
