@@ -39,13 +39,15 @@ pub(super) fn ProjectBar(project: String) -> impl IntoView {
             view! { <A href=format!("{of}#{id}") exact=true>{name}</A> }.into_any()
         }
     };
-    let trainings = link.clone();
     view! {
         <div class="row spread project-bar">
             <nav class="subnav" aria-label="This project">
                 {ABOVE.map(&link).collect_view()}
-                <Show when=move || trains.get()>{trainings(TRAININGS)}</Show>
                 {BELOW.map(&link).collect_view()}
+                // Its room is kept until it is known, so that nothing below moves.
+                <span style:visibility=move || if trains.get() { "visible" } else { "hidden" }>
+                    {link(TRAININGS)}
+                </span>
             </nav>
             <Switch project/>
         </div>
