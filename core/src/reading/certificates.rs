@@ -15,11 +15,12 @@ pub fn all(state: &RunState) -> Vec<Certificate> {
     all
 }
 
-/// Those of prompts that were tested without a search.
+/// Those of prompts that were tested without a search, the study's own among them.
 pub fn given(state: &RunState) -> Vec<Certificate> {
+    let is_no_search = state.rounds().is_empty();
     let given = state
         .candidates()
-        .filter(|(_, candidate)| candidate.origin == Origin::Given);
+        .filter(|(_, candidate)| is_no_search || candidate.origin == Origin::Given);
     let certificates = given.filter_map(|(id, _)| certificate(state, id));
     certificates
         .filter(|certificate| certificate.examples > 0)
