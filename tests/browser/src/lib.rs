@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use thirtyfour::common::command::{Command, ExtensionCommand};
 use thirtyfour::prelude::*;
-use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities};
+use thirtyfour::{
+    BrowserCapabilitiesHelper, Capabilities, ChromeCapabilities, ChromiumLikeCapabilities,
+    FirefoxCapabilities,
+};
 
 pub use thirtyfour::Key;
 
@@ -28,66 +31,46 @@ pub struct Browser {
     pub driver: ManuallyDrop<WebDriver>,
     /// Where the page is: scheme, host and port.
     pub page: String,
-    chromedriver: Child,
+    webdriver: Child,
     /// Where it saves what it downloads.
     downloads: TempDir,
     _profile: TempDir,
 }
 
 impl Browser {
-    /// Starts a browser for the page at an address, with further `arguments` for Chromium, which keeps
-    /// these `logs`: `browser` for [`Browser::console`], `performance` for [`Browser::requests`].
+    /// Starts a browser for the page at an address: Chromium, or Firefox where the environment says
+    /// `CAPO_BROWSER=firefox`. `arguments` are Chromium's, which keeps these `logs`: `browser` for
+    /// [`Browser::console`], `performance` for [`Browser::requests`]; Firefox takes the size of its window from them.
     ///
     /// # Panics
-    /// When Chromium or chromedriver is missing (`cargo xtask setup` installs them) or does not start.
+    /// When the browser or its driver is missing (`cargo xtask setup` installs them) or does not start.
     pub async fn start(page: &str, arguments: &[&str], logs: &[&str]) -> Self {
         let port = free_port();
-        let chromedriver = process::Command::new("chromedriver")
+        let (profile, downloads) = (folder(), folder());
+        let (program, capabilities): (_, Capabilities) = if is_firefox() {
+            ("geckodriver", firefox(arguments, downloads.path()).into())
+        } else {
+            let capabilities = chromium(arguments, logs, profile.path(), downloads.path());
+            ("chromedriver", capabilities.into())
+        };
+        let mut webdriver = process::Command::new(program);
+        webdriver
             .arg(format!("--port={port}"))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .expect("chromedriver starts; `cargo xtask setup` installs it");
-        wait_for_port(port);
-        let (profile, downloads) = (folder(), folder());
-        let mut capabilities = ChromeCapabilities::new();
-        for argument in [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            // Containers have little shared memory.
-            "--disable-dev-shm-usage",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-        ]
-        .iter()
-        .chain(arguments)
-        {
-            capabilities.add_arg(argument).expect("an argument is text");
+            .stderr(Stdio::null());
+        if is_firefox() {
+            webdriver.arg("--profile-root").arg(profile.path());
         }
-        let profile_argument = format!("--user-data-dir={}", profile.path().display());
-        capabilities
-            .add_arg(&profile_argument)
-            .expect("an argument is text");
-        let preferences = json!({ "download.default_directory": downloads.path() });
-        capabilities
-            .add_experimental_option("prefs", preferences)
-            .expect("preferences are an object");
-        let logs: serde_json::Map<_, _> = logs.iter().map(|log| ((*log).to_owned(), json!("ALL"))).collect();
-        capabilities
-            .set("goog:loggingPrefs", logs)
-            .expect("logging preferences are an object");
+        let webdriver = webdriver.process_group(0).spawn();
+        let webdriver = webdriver.expect("the browser's driver starts; `cargo xtask setup` installs it");
+        wait_for_port(port);
         let driver = WebDriver::new(format!("http://127.0.0.1:{port}"), capabilities).await;
-        let driver = driver.expect("Chromium starts; `cargo xtask setup` installs it");
+        let driver = driver.expect("the browser starts; `cargo xtask setup` installs it");
         Self {
             // Its own way to end asks a driver that is gone by then.
             driver: ManuallyDrop::new(driver),
             page: page.trim_end_matches('/').to_owned(),
-            chromedriver,
+            webdriver,
             downloads,
             _profile: profile,
         }
@@ -123,7 +106,13 @@ impl Browser {
         let started = Instant::now();
         while !holds().await {
             if started.elapsed() > PATIENCE {
-                let (shown, console) = (self.text("body").await, self.console().await);
+                let shown = self.text("body").await;
+                // Firefox's driver does not tell.
+                let console = if is_firefox() {
+                    String::new()
+                } else {
+                    self.console().await
+                };
                 panic!("waited in vain until {what}; the page shows:\n{shown}\nand its console:\n{console}");
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -356,10 +345,71 @@ impl ExtensionCommand for Extension {
 impl Drop for Browser {
     fn drop(&mut self) {
         // The driver and the browser it started are a group; both may have ended already.
-        let group = Pid::from_raw(self.chromedriver.id().cast_signed());
+        let group = Pid::from_raw(self.webdriver.id().cast_signed());
         let _ = killpg(group, Signal::SIGKILL);
-        let _ = self.chromedriver.wait();
+        let _ = self.webdriver.wait();
     }
+}
+
+/// Whether the tests are to use Firefox.
+pub fn is_firefox() -> bool {
+    std::env::var_os("CAPO_BROWSER").is_some_and(|name| name == "firefox")
+}
+
+fn chromium(arguments: &[&str], logs: &[&str], profile: &Path, downloads: &Path) -> ChromeCapabilities {
+    let mut capabilities = ChromeCapabilities::new();
+    let profile = format!("--user-data-dir={}", profile.display());
+    for argument in [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        // Containers have little shared memory.
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        &profile,
+    ]
+    .iter()
+    .chain(arguments)
+    {
+        capabilities.add_arg(argument).expect("an argument is text");
+    }
+    capabilities
+        .add_experimental_option("prefs", json!({ "download.default_directory": downloads }))
+        .expect("preferences are an object");
+    let logs: serde_json::Map<_, _> = logs.iter().map(|log| ((*log).to_owned(), json!("ALL"))).collect();
+    capabilities
+        .set("goog:loggingPrefs", logs)
+        .expect("logging preferences are an object");
+    capabilities
+}
+
+fn firefox(arguments: &[&str], downloads: &Path) -> FirefoxCapabilities {
+    let mut capabilities = FirefoxCapabilities::new();
+    let size = arguments
+        .iter()
+        .find_map(|argument| argument.strip_prefix("--window-size="));
+    let size = size.and_then(|size| size.split_once(','));
+    let size = size.map(|(width, height)| [format!("--width={width}"), format!("--height={height}")]);
+    for argument in ["-headless".to_owned()]
+        .into_iter()
+        .chain(size.into_iter().flatten())
+    {
+        capabilities.add_arg(&argument).expect("an argument is text");
+    }
+    let preferences = json!({
+        "browser.download.folderList": 2,
+        "browser.download.dir": downloads,
+        // What the tests of Chromium call by a name of another's.
+        "network.dns.localDomains": "models.example",
+    });
+    capabilities
+        .set_browser_option("prefs", preferences)
+        .expect("preferences are an object");
+    capabilities
 }
 
 fn folder() -> TempDir {
@@ -374,7 +424,10 @@ fn free_port() -> u16 {
 fn wait_for_port(port: u16) {
     let started = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(started.elapsed() < PATIENCE, "chromedriver does not listen");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "the browser's driver does not listen"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -33,6 +33,7 @@ const S3RVER: &str = "3.7.1";
 const WORKER_BUILD: &str = "0.8.7";
 const MINIFLARE: &str = "4.20260426.0";
 const LITELLM: &str = "1.106.2";
+const GECKODRIVER: &str = "0.37.1";
 const SCHEMATHESIS: &str = "4.32.5";
 const HADOLINT: &str = "2.15.1";
 /// It brings the schema of compose files.
@@ -64,6 +65,7 @@ pub(crate) enum Tool {
     Binaryen,
     Esbuild,
     Chromium,
+    Firefox,
     Axe,
     OidcProvider,
     WorkerBuild,
@@ -96,6 +98,7 @@ impl Tool {
             Self::Binaryen => "its wasm-opt makes the page's module small",
             Self::Esbuild => "makes the page's scripts and styles small",
             Self::Chromium => "the browser of the end-to-end tests, with its driver",
+            Self::Firefox => "the other browser, with its driver (about 2 CPU minutes, once)",
             Self::Axe => "finds what keeps people from using a page",
             Self::OidcProvider => "people sign in to the team server at it",
             Self::WorkerBuild => "joins WebAssembly to Cloudflare's runtime (some minutes, once)",
@@ -120,6 +123,7 @@ impl Tool {
             Self::Binaryen => Some(binaryen_root(cache).join("node_modules").join(".bin")),
             Self::Esbuild => Some(esbuild_root(cache).join("node_modules").join(".bin")),
             Self::WorkerBuild => Some(cargo::root(cache, "worker-build", WORKER_BUILD).join("bin")),
+            Self::Firefox => Some(cargo::root(cache, "geckodriver", GECKODRIVER).join("bin")),
             Self::Litellm => Some(litellm_root(cache).join("bin")),
             Self::Node => Some(node_root(cache).join("node_modules/node/bin")),
             Self::Rustfmt
@@ -161,6 +165,9 @@ impl Tool {
             Self::Chromium => ["chromium", "chromedriver"]
                 .iter()
                 .all(|program| !version_of(program).is_empty()),
+            Self::Firefox => {
+                !version_of("firefox-esr").is_empty() && has_word(&version_of("geckodriver"), GECKODRIVER)
+            }
             Self::Axe => toolbox.axe().is_file(),
             Self::OidcProvider => toolbox.oidc_provider().is_file(),
             Self::S3rver => toolbox.s3rver().is_file(),
@@ -212,6 +219,10 @@ impl Tool {
             Self::S3rver => npm(toolbox, &s3rver_root(cache), &format!("s3rver@{S3RVER}")),
             Self::Miniflare => npm(toolbox, &miniflare_root(cache), &format!("miniflare@{MINIFLARE}")),
             Self::Chromium => system::apt(&["chromium", "chromium-driver"]),
+            Self::Firefox => {
+                system::apt(&["firefox-esr"])?;
+                cargo::install(cache, "geckodriver", GECKODRIVER, &["--locked"])
+            }
             Self::Litellm => system::pip(&litellm_root(cache), &[&format!("litellm[proxy]=={LITELLM}")]),
             Self::Optimisers => {
                 let root = optimisers_root(cache);
@@ -252,6 +263,7 @@ impl fmt::Display for Tool {
             Self::Binaryen => write!(formatter, "binaryen {BINARYEN}"),
             Self::Esbuild => write!(formatter, "esbuild {ESBUILD}"),
             Self::Chromium => formatter.write_str("chromium and chromedriver"),
+            Self::Firefox => write!(formatter, "firefox-esr and geckodriver {GECKODRIVER}"),
             Self::Axe => write!(formatter, "axe-core {AXE}"),
             Self::OidcProvider => write!(formatter, "oidc-provider {OIDC_PROVIDER}"),
             Self::WorkerBuild => write!(formatter, "worker-build {WORKER_BUILD}"),

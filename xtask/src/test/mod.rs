@@ -143,6 +143,7 @@ mod tests {
         };
         for long in [
             Step::Released,
+            Step::Firefox,
             Step::Litellm,
             Step::Optimisers,
             Step::Schemathesis,

@@ -47,6 +47,7 @@ pub(super) enum Step {
     Packaging,
     Guides,
     Released,
+    Firefox,
     Litellm,
     Optimisers,
     Schemathesis,
@@ -68,6 +69,7 @@ impl Step {
             Self::Packaging => "the files of containers and systemd hold, and the installer",
             Self::Guides => "what the guides of docs/ add compiles",
             Self::Released => "the same, small and fast as people get them",
+            Self::Firefox => "the page in another browser",
             Self::Litellm => "the wire formats, as another program reads and writes them",
             Self::Optimisers => "other optimisers' requests, and a search of GEPA, in the simulated world",
             Self::Schemathesis => "the team server answers as its description says",
@@ -78,7 +80,7 @@ impl Step {
     pub(super) fn is_of_gate(self) -> bool {
         !matches!(
             self,
-            Self::Released | Self::Litellm | Self::Optimisers | Self::Schemathesis
+            Self::Released | Self::Firefox | Self::Litellm | Self::Optimisers | Self::Schemathesis
         )
     }
 
@@ -104,6 +106,7 @@ impl Step {
                 tools.extend(edge::tools(workspace)?);
                 tools
             }
+            Self::Firefox => [Self::EndToEnd.tools(workspace)?, vec![Tool::Firefox]].concat(),
             Self::Litellm => vec![Tool::Nextest, Tool::Litellm],
             Self::Optimisers => vec![Tool::Nextest, Tool::Optimisers],
             Self::Schemathesis => vec![Tool::Nextest, Tool::Schemathesis],
@@ -139,6 +142,7 @@ impl Step {
                 },
             ),
             Self::Released => gate.released(),
+            Self::Firefox => gate.firefox(),
             Self::Litellm => gate.nextest("end-to-end", "binary(litellm)", |cargo| {
                 cargo.env("CAPO_LITELLM", gate.toolbox.litellm());
             }),
@@ -254,6 +258,15 @@ impl Gate<'_> {
         let page = page::build(self.workspace, &self.toolbox, Build::Dev)?;
         let edge = edge::build(self.workspace, &self.toolbox, Build::Dev)?;
         self.tests_of_products("end-to-end", &page, &edge, |_| {})
+    }
+
+    /// The tests of the page, of which those are Chromium's alone that speak to its own protocol.
+    fn firefox(&self) -> Result<Outcome> {
+        let page = page::build(self.workspace, &self.toolbox, Build::Dev)?;
+        let edge = edge::build(self.workspace, &self.toolbox, Build::Dev)?;
+        self.tests_of_products("firefox", &page, &edge, |cargo| {
+            cargo.env("CAPO_BROWSER", "firefox");
+        })
     }
 
     /// The same tests of `capo` and the page as people get them, of which those take longer that kill at random.
