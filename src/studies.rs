@@ -110,6 +110,7 @@ pub fn method_name(method: &str) -> String {
     match method {
         "capo" => "CAPO".into(),
         "capo-ea" => "CAPO (EA)".into(),
+        "gepa" => "GEPA".into(),
         "dcapo" => "DCAPO".into(),
         other => other.to_owned(),
     }

@@ -5,7 +5,11 @@ mod certify;
 mod durability;
 mod evaluator;
 mod failures;
+mod gepa;
 mod journal_file;
+#[allow(dead_code, reason = "it is a program")]
+#[path = "../../examples/ladder.rs"]
+mod ladder;
 mod learning;
 mod reuse;
 mod search;

@@ -35,6 +35,9 @@ macro_rules! methods {
     };
 }
 
+mod fixed_score;
+mod pareto;
+
 methods! {
     "capo" => capo::Capo,
         "Primal–dual search with a frozen rewriter: the paper's method.";
@@ -48,6 +51,8 @@ methods! {
         "One-shot rewrites of the seed prompt; the best of k at fixed weights.";
     "injected" => injected::Injected,
         "The thresholds written into the seed prompt once.";
+    "gepa" => gepa::Gepa,
+        "Rewrites by a few examples of prompts that are best on some example, and merges, at fixed weights.";
 }
 
 /// Makes something of a method's settings, or says what is wrong with them.
