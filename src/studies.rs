@@ -111,6 +111,7 @@ pub fn method_name(method: &str) -> String {
         "capo" => "CAPO".into(),
         "capo-ea" => "CAPO (EA)".into(),
         "gepa" => "GEPA".into(),
+        "mopo" => "MOPO".into(),
         "dcapo" => "DCAPO".into(),
         other => other.to_owned(),
     }

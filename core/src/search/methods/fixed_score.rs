@@ -57,11 +57,14 @@ impl<'a> FixedRound<'a> {
     pub(super) async fn measure_with(
         &self,
         pool: &[CandidateId],
-        children: &[CandidateId],
+        children: impl IntoIterator<Item = CandidateId>,
     ) -> Result<Vec<CandidateId>, Halt> {
-        let is_new = |child: &&CandidateId| !pool.contains(child);
         let mut expanded = pool.to_vec();
-        expanded.extend(children.iter().filter(is_new));
+        for child in children {
+            if !expanded.contains(&child) {
+                expanded.push(child);
+            }
+        }
         if expanded.len() == pool.len() && self.is_open() {
             self.arena.measure_again(pool, &self.batch).await?;
         }
@@ -73,26 +76,21 @@ impl<'a> FixedRound<'a> {
         matches!(self.arena.search().rounds, Rounds::Open(_))
     }
 
-    /// Makes rewrites, with feedback by the examples of `batch`; the children in the tasks' order, each once.
+    /// Makes rewrites, with feedback by the examples of `batch`, and returns the child of each, if it gave one. The
+    /// indices of the tasks say how many rewrites of a parent there are.
     pub(super) async fn rewrites(
         &self,
         tasks: &[RewriteTask],
         batch: &Batch,
-    ) -> Result<Vec<CandidateId>, Halt> {
+    ) -> Result<Vec<Option<CandidateId>>, Halt> {
         let guidance = Guidance {
             round: self.number,
             batch,
             limits: &self.limits,
             multipliers: &self.weights,
-            children: 1,
+            children: tasks.iter().map(|task| task.index + 1).max().unwrap_or(1),
         };
-        let mut distinct = Vec::with_capacity(tasks.len());
-        for child in self.arena.rewrites(tasks, guidance).await?.into_iter().flatten() {
-            if !distinct.contains(&child) {
-                distinct.push(child);
-            }
-        }
-        Ok(distinct)
+        self.arena.rewrites(tasks, guidance).await
     }
 
     /// Scores on a batch on which all of them were measured.

@@ -128,7 +128,7 @@ async fn reflect(
         return Ok(None);
     }
     let children = round.rewrites(&[RewriteTask::of(parent, 0)], part).await?;
-    Ok(children.first().copied())
+    Ok(children.into_iter().flatten().next())
 }
 
 async fn merge(
@@ -138,7 +138,7 @@ async fn merge(
 ) -> Result<Option<CandidateId>, Halt> {
     let task = RewriteTask::edit(one, 0, Edit::Merge(other));
     let children = round.rewrites(&[task], &round.batch).await?;
-    Ok(children.first().copied())
+    Ok(children.into_iter().flatten().next())
 }
 
 /// Whether a child has a higher J on `part` than its parent, or at least that of the better one of two.

@@ -53,6 +53,8 @@ methods! {
         "The thresholds written into the seed prompt once.";
     "gepa" => gepa::Gepa,
         "Rewrites by a few examples of prompts that are best on some example, and merges, at fixed weights.";
+    "mopo" => mopo::Mopo,
+        "NSGA-II: keeps the Pareto front of objective and costs, whatever the thresholds.";
 }
 
 /// Makes something of a method's settings, or says what is wrong with them.
