@@ -112,6 +112,8 @@ pub fn method_name(method: &str) -> String {
         "capo-ea" => "CAPO (EA)".into(),
         "gepa" => "GEPA".into(),
         "mopo" => "MOPO".into(),
+        "evoprompt-ga" => "EvoPrompt-GA".into(),
+        "evoprompt-de" => "EvoPrompt-DE".into(),
         "dcapo" => "DCAPO".into(),
         other => other.to_owned(),
     }

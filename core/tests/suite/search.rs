@@ -96,8 +96,9 @@ fn every_method_runs_resumes_and_verifies() {
             "{}: {made:?} of {most:?}",
             entry.name
         );
-        // Some texts are found twice, but no rewrite is left out; GEPA leaves out the critic where it merges.
-        if entry.name != "gepa" {
+        // Some texts are found twice, but no rewrite is left out; GEPA leaves out the critic where it merges, and EvoPrompt's
+        // seed makes a population with what it rewrites.
+        if !["gepa", "evoprompt-ga", "evoprompt-de"].contains(&entry.name) {
             assert_eq!(made[1..], most[1..], "{}", entry.name);
         }
         assert!(made[0] > 1, "{}", entry.name);

@@ -10,7 +10,7 @@ use futures::executor::block_on;
 use proptest::prelude::*;
 
 /// Every method, with settings that make it measure more than once in a round where it can.
-const METHODS: [(&str, &str); 10] = [
+const METHODS: [(&str, &str); 12] = [
     ("capo", ""),
     ("capo-ea", "[method]\npool = 3\n"),
     ("count", ""),
@@ -21,6 +21,8 @@ const METHODS: [(&str, &str); 10] = [
     ("gepa", ""),
     ("gepa", "[method]\nminibatch = 7\n"),
     ("mopo", "[method]\npool = 3\n"),
+    ("evoprompt-ga", "[method]\npool = 3\n"),
+    ("evoprompt-de", "[method]\npool = 4\n"),
 ];
 
 const RELATIVE: &str = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use crate::journal::RoundEvent;
-use crate::search::arena::{Arena, Batch, Guidance, Halt, RewriteTask};
+use crate::search::arena::{Arena, Batch, Edit, Guidance, Halt, RewriteTask};
 use crate::study::Rounds;
 use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Multipliers, Score, top};
@@ -126,4 +126,19 @@ impl<'a> FixedRound<'a> {
         };
         self.arena.close_round(event, &self.batch).await
     }
+}
+
+/// As many paraphrases of a small pool as it lacks, in turn.
+pub(super) fn paraphrases(pool: &[CandidateId], size: usize) -> Vec<RewriteTask> {
+    (pool.len()..size)
+        .map(|place| {
+            let (parent, index) = (pool[place % pool.len()], place / pool.len() - 1);
+            RewriteTask::edit(parent, index as u32, Edit::Paraphrase)
+        })
+        .collect()
+}
+
+/// A pool without one of its candidates.
+pub(super) fn others_than(pool: &[CandidateId], candidate: CandidateId) -> Vec<CandidateId> {
+    pool.iter().copied().filter(|other| *other != candidate).collect()
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capo::PrimalDual;
-use super::fixed_score::FixedRound;
+use super::fixed_score::{FixedRound, others_than};
 use super::pareto::ranks;
 use super::{Effort, Method, Search};
 use crate::random::subset;
@@ -87,7 +87,7 @@ impl Mopo {
     /// others.
     fn tasks(&self, round: &FixedRound<'_>, pool: &[CandidateId], place: usize) -> Vec<RewriteTask> {
         let parent = pool[place];
-        let others: Vec<CandidateId> = pool.iter().copied().filter(|other| *other != parent).collect();
+        let others = others_than(pool, parent);
         let task = |index: u32| {
             let streams = round.arena.streams();
             let purpose = format!("mate/{parent}");
