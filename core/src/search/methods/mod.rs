@@ -35,6 +35,7 @@ macro_rules! methods {
     };
 }
 
+mod bandits;
 mod fixed_score;
 mod pareto;
 
@@ -59,6 +60,8 @@ methods! {
         "A genetic algorithm: tournaments, crossovers that are mutated, the best survive, at fixed weights.";
     "evoprompt-de" => evoprompt_de::EvoPromptDe,
         "Differential evolution: a better child takes its parent's place, at fixed weights.";
+    "apo" => apo::Apo,
+        "ProTeGi: edits along a textual gradient and paraphrases, a beam of the best, at fixed weights.";
 }
 
 /// Makes something of a method's settings, or says what is wrong with them.
