@@ -69,7 +69,7 @@ impl Selection {
         let budget = SHARE * (arms * examples) as f64;
         let harmonic: f64 = 0.5 + (2..=arms).map(|arm| 1.0 / arm as f64).sum::<f64>();
         let halvings = f64::from(arms.next_power_of_two().trailing_zeros());
-        let (mut phases, mut left, mut run) = (Vec::new(), arms, 0.0);
+        let (mut phases, mut left, mut run) = (Vec::new(), arms, 0.0_f64);
         while left > count {
             let keeps = if self == Self::SuccessiveRejects {
                 run = (budget - arms as f64) / harmonic / left as f64;
