@@ -110,6 +110,11 @@ pub fn method_name(method: &str) -> String {
     match method {
         "capo" => "CAPO".into(),
         "capo-ea" => "CAPO (EA)".into(),
+        "apo" => "APO".into(),
+        "gepa" => "GEPA".into(),
+        "mopo" => "MOPO".into(),
+        "evoprompt-ga" => "EvoPrompt-GA".into(),
+        "evoprompt-de" => "EvoPrompt-DE".into(),
         "dcapo" => "DCAPO".into(),
         other => other.to_owned(),
     }

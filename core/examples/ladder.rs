@@ -3,7 +3,7 @@
 //! Twenty training and twenty held-out items; item i asks for rule R{i}, and the agent applies it
 //! exactly if the system prompt holds `[R{i}]`. Agent and rewriter answer at once, so that what is
 //! timed is the search, the journal and the fold. The search goes on until the budget of rollouts
-//! is spent.
+//! is spent. Every rewrite adds the rule that its parent lacks, so that how far a method climbs is known, too.
 //!
 //! ```text
 //! cargo run --release -p capo-core --example ladder -- --rollouts 10000 --journal ladder.jsonl --json
@@ -20,10 +20,10 @@ use capo_core::llm::{
     AssistantMessage, CallUsage, ChatRequest, ChatResponse, Finish, Llm, LlmError, Message, Role,
 };
 use capo_core::metric::{MetricSpec, PROMPT_LENGTH, prompt_length};
-use capo_core::optimize;
 use capo_core::problem::Problem;
 use capo_core::study::{Format, Study};
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
+use capo_core::{Outcome, optimize};
 use clap::Parser;
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, ready};
@@ -33,22 +33,25 @@ const SEED_PROMPT: &str = "You are a helpful assistant.";
 
 /// Climbs the rule ladder until the budget is spent.
 #[derive(Parser)]
-struct Arguments {
+pub(crate) struct Arguments {
     /// Rollouts to make in all, exactly.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
-    rollouts: u64,
+    pub(crate) rollouts: u64,
+    /// How it searches.
+    #[arg(long, default_value = "capo")]
+    pub(crate) method: String,
     /// Journal to write, or to resume when it exists; in memory when left out.
     #[arg(long)]
-    journal: Option<PathBuf>,
+    pub(crate) journal: Option<PathBuf>,
     /// Seed of the search.
     #[arg(long, default_value_t = 0)]
-    seed: u64,
+    pub(crate) seed: u64,
     /// Constrains the prompt to at most so many characters, such as 88.
     #[arg(long)]
-    characters: Option<u32>,
+    pub(crate) characters: Option<u32>,
     /// Print one JSON object.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 fn main() -> ExitCode {
@@ -64,8 +67,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<String, Box<dyn std::error::Error>> {
-    let started = Instant::now();
+/// Climbs.
+pub(crate) fn climb(arguments: &Arguments) -> Result<Outcome, Box<dyn std::error::Error>> {
     let study = Study::parse(&study_file(arguments), Format::Toml)?;
     let problem = Problem::new(study, vec![Rc::new(Ladder::new())])?;
     let journal = match &arguments.journal {
@@ -73,7 +76,12 @@ fn run(arguments: &Arguments) -> Result<String, Box<dyn std::error::Error>> {
         None => Journal::create(Box::new(MemoryJournal::new())),
     };
     let running = optimize(problem, journal, Rc::new(InstantModels), RunOptions::default());
-    let outcome = futures::executor::block_on(running)?;
+    Ok(futures::executor::block_on(running)?)
+}
+
+fn run(arguments: &Arguments) -> Result<String, Box<dyn std::error::Error>> {
+    let started = Instant::now();
+    let outcome = climb(arguments)?;
     let (finished, state) = (&outcome.finished, outcome.journal.state());
     let best = finished.best.and_then(|best| finished.final_scores.get(&best));
     let result = serde_json::json!({
@@ -105,11 +113,11 @@ fn study_file(arguments: &Arguments) -> String {
         )
     });
     format!(
-        "[study]\nname = \"rule ladder\"\nseed = {}\nrounds = \"until-budget\"\n\
+        "[study]\nname = \"rule ladder\"\nmethod = \"{}\"\nseed = {}\nrounds = \"until-budget\"\n\
          [workload]\nkind = \"ladder\"\n[prompt]\ntext = \"{SEED_PROMPT}\"\n\
          [objective]\nmetric = \"success\"\n{constraint}[models.agent]\nprovider = \"instant\"\n\
          [feedback]\nform = \"trajectory\"\n[budget]\nrollouts = {}\n",
-        arguments.seed, arguments.rollouts
+        arguments.method, arguments.seed, arguments.rollouts
     )
 }
 

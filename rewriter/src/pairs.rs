@@ -103,7 +103,7 @@ pub struct Tally {
     pub childless: usize,
     /// Belong to a round that was not completed, so that nothing was scored.
     pub unfinished: usize,
-    /// Gave a child, or improved on one, that could not be run.
+    /// Gave a child, or improved on one, that could not be run or was turned down on a part of the examples.
     pub discarded: usize,
     /// ΔJ is not above the setting.
     pub no_gain: usize,
@@ -143,7 +143,7 @@ pub enum PairsError {
     },
     /// Nothing is left to learn from.
     #[error(
-        "no training pair is left of {rewrites} rewrites in {journals} journals: {childless} gave no child, {unfinished} belong to unfinished rounds, {discarded} led to prompts that could not be run, {no_gain} have no ΔJ above {min_gain}, {duplicates} are duplicates, {held_out} are held out; give more journals, or change the filter",
+        "no training pair is left of {rewrites} rewrites in {journals} journals: {childless} gave no child, {unfinished} belong to unfinished rounds, {discarded} led to prompts that were not measured whole, {no_gain} have no ΔJ above {min_gain}, {duplicates} are duplicates, {held_out} are held out; give more journals, or change the filter",
         rewrites = .tally.rewrites, journals = .tally.journals, childless = .tally.childless,
         unfinished = .tally.unfinished, discarded = .tally.discarded, no_gain = .tally.no_gain, duplicates = .tally.duplicates,
         held_out = .tally.held_out

@@ -110,7 +110,7 @@ pub enum Origin {
     Seed,
     /// A rewriter's answer.
     Rewrite,
-    /// Two parents combined.
+    /// Several parents combined.
     Crossover,
     /// The same content in other words.
     Paraphrase,
@@ -223,6 +223,12 @@ pub struct RewriteEvent {
     pub parent: CandidateId,
     /// Which of the parent's children, from 0.
     pub index: u32,
+    /// What was asked for: a better prompt, unless stated.
+    #[serde(default = "rewrite", skip_serializing_if = "is_rewrite")]
+    pub origin: Origin,
+    /// What was combined with the parent, in the order told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<CandidateId>,
     /// The earlier rewrite that this one was to improve on, and that the feedback was about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<CandidateId>,
@@ -240,6 +246,15 @@ pub struct RewriteEvent {
     /// Where it comes from, if an earlier run asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<Box<ReusedFrom>>,
+}
+
+fn rewrite() -> Origin {
+    Origin::Rewrite
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_rewrite(origin: &Origin) -> bool {
+    *origin == Origin::Rewrite
 }
 
 /// The run that an effect was taken over from. Nothing of it was paid for here.

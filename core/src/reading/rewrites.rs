@@ -1,7 +1,7 @@
 //! What became of rewrites: parent → child, with J of both under the multipliers of their round.
 
 use crate::journal::run_state::RunState;
-use crate::journal::{LineId, RoundEvent};
+use crate::journal::{LineId, Origin, RoundEvent};
 use crate::study::ids::CandidateId;
 use crate::study::score::Score;
 
@@ -38,14 +38,15 @@ impl ScoredRewrite<'_> {
     }
 }
 
-/// The rewrites of a run.
+/// The rewrites of a run that were to make a parent better by the evidence on it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rewrites<'a> {
     /// Those whose child was measured in a closed round, in the journal's order.
     pub scored: Vec<ScoredRewrite<'a>>,
     /// How many gave no child.
     pub childless: usize,
-    /// How many gave a child, or improved on one, that could not be run and was discarded.
+    /// How many gave a child, or improved on one, that could not be run and was discarded, or that was turned down before
+    /// it was measured on all examples of its round.
     pub discarded: usize,
     /// How many belong to a round that is not closed.
     pub unfinished: usize,
@@ -79,7 +80,10 @@ pub struct MissingScore {
 /// When a closed round has no score of a candidate that it must have measured.
 pub fn rewrites(state: &RunState) -> Result<Rewrites<'_>, MissingScore> {
     let mut found = Rewrites::default();
-    for ((round, parent, _), rewritten) in state.rewrites() {
+    let by_evidence = state
+        .rewrites()
+        .filter(|(_, rewritten)| rewritten.origin == Origin::Rewrite);
+    for ((round, parent, _), rewritten) in by_evidence {
         let Some(child) = rewritten.child else {
             found.childless += 1;
             continue;
@@ -90,7 +94,8 @@ pub fn rewrites(state: &RunState) -> Result<Rewrites<'_>, MissingScore> {
         };
         let is_discarded =
             |id: CandidateId| state.discarded().contains_key(&id) && !round.scores.contains_key(&id);
-        if is_discarded(child) || rewritten.draft.is_some_and(is_discarded) {
+        let is_turned_down = !round.scores.contains_key(&child);
+        if is_turned_down || is_discarded(*parent) || rewritten.draft.is_some_and(is_discarded) {
             found.discarded += 1;
             continue;
         }

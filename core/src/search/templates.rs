@@ -23,10 +23,16 @@ pub enum Template {
     Trajectories,
     /// The Constraint-Injected baseline's prompt.
     Inject,
+    /// Asks for two prompts in one.
+    Combine,
+    /// Asks for a prompt in other words.
+    Paraphrase,
+    /// Asks for a step of differential evolution.
+    Differ,
 }
 
 impl Template {
-    const ALL: [(Self, &'static str, &'static str); 6] = [
+    const ALL: [(Self, &'static str, &'static str); 9] = [
         (Self::Critic, "critic", include_str!("templates/critic.jinja")),
         (
             Self::Rewriter,
@@ -41,6 +47,13 @@ impl Template {
             include_str!("templates/trajectories.jinja"),
         ),
         (Self::Inject, "inject", include_str!("templates/inject.jinja")),
+        (Self::Combine, "combine", include_str!("templates/combine.jinja")),
+        (
+            Self::Paraphrase,
+            "paraphrase",
+            include_str!("templates/paraphrase.jinja"),
+        ),
+        (Self::Differ, "differ", include_str!("templates/differ.jinja")),
     ];
 
     /// Renders the template.

@@ -1,11 +1,16 @@
 //! Whole searches over a small world, in one program: what they share is compiled once.
 
 mod agent_script;
+mod baselines;
 mod certify;
 mod durability;
 mod evaluator;
 mod failures;
+mod gepa;
 mod journal_file;
+#[allow(dead_code, reason = "it is a program")]
+#[path = "../../examples/ladder.rs"]
+mod ladder;
 mod learning;
 mod reuse;
 mod search;

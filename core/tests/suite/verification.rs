@@ -10,7 +10,7 @@ use futures::executor::block_on;
 use proptest::prelude::*;
 
 /// Every method, with settings that make it measure more than once in a round where it can.
-const METHODS: [(&str, &str); 7] = [
+const METHODS: [(&str, &str); 15] = [
     ("capo", ""),
     ("capo-ea", "[method]\npool = 3\n"),
     ("count", ""),
@@ -18,6 +18,14 @@ const METHODS: [(&str, &str); 7] = [
     ("dcapo", "[method]\ndepth = 3\nparents = 2\n"),
     ("sampling", "[method]\nk = 4\n"),
     ("injected", ""),
+    ("gepa", ""),
+    ("gepa", "[method]\nminibatch = 7\n"),
+    ("mopo", "[method]\npool = 3\n"),
+    ("evoprompt-ga", "[method]\npool = 3\n"),
+    ("evoprompt-de", "[method]\npool = 4\n"),
+    ("apo", "[method]\nbeam = 1\n"),
+    ("apo", "[method]\nbeam = 2\nselection = \"ucb\"\n"),
+    ("apo", "[method]\nbeam = 2\nselection = \"successive-rejects\"\n"),
 ];
 
 const RELATIVE: &str = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";

@@ -253,6 +253,36 @@ fn crossover_and_paraphrase_keep_what_the_prompts_ask_for() {
 }
 
 #[test]
+fn the_core_s_edits_are_told_apart() {
+    let medium = model("sim-medium", 0);
+    let edit = |template: Template, changes: bool| {
+        let request = template.render(json!({
+            "description": "A shop's help desk.", "changes": changes,
+            "prompts": ["You are kind. Be brief.", "You are kind. Never guess.", "You are kind.", "You are kind."],
+        }));
+        let answers = (0..40).map(|seed| ask(&medium, vec![Message::user(&request)], seed));
+        let prompts = answers.filter_map(|answer| {
+            let prompt = delimited_prompt(answer.message.text())?;
+            Some(Profile::read(prompt))
+        });
+        prompts.collect::<Vec<Profile>>()
+    };
+    let joins = |profiles: &[Profile]| {
+        let both = |profile: &&Profile| {
+            profile.strength(Policy::BeBrief) > 0.5 && profile.strength(Policy::NeverGuess) > 0.5
+        };
+        profiles.iter().filter(both).count()
+    };
+    for changes in [false, true] {
+        let profiles = edit(Template::Combine, changes);
+        assert_eq!(profiles.len(), 40);
+        assert!(joins(&profiles) > 0);
+    }
+    assert_eq!(edit(Template::Differ, false).len(), 40);
+    assert_eq!(joins(&edit(Template::Paraphrase, false)), 0);
+}
+
+#[test]
 fn harm_is_refused_more_often_when_the_prompt_asks_for_it() {
     let rate = |prompt: &str, question: &str| {
         let medium = model("sim-medium", 0);

@@ -51,6 +51,8 @@ pub struct Rewritten {
     pub reason: Option<String>,
     /// The earlier rewrite that this one was to improve on.
     pub draft: Option<CandidateId>,
+    /// What was asked for.
+    pub origin: Origin,
     /// The line that tells of it.
     pub line: LineId,
 }
@@ -160,7 +162,7 @@ impl RunState {
             Event::Critique(event) => self.known(&event.candidate),
             Event::Rewrite(event) => {
                 self.known(&event.parent)?;
-                let mut others = event.draft.iter().chain(&event.child);
+                let mut others = event.others.iter().chain(&event.draft).chain(&event.child);
                 others.try_for_each(|other| self.known(other))
             }
             Event::Learned(event) => {
@@ -232,6 +234,7 @@ impl RunState {
                     child: event.child,
                     reason: event.reason.clone(),
                     draft: event.draft,
+                    origin: event.origin,
                     line,
                 };
                 self.rewrites

@@ -36,6 +36,11 @@ impl Batch {
         self.examples.iter().map(Vec::len).sum()
     }
 
+    /// Examples of the workload that has the most of them.
+    pub(crate) fn largest(&self) -> usize {
+        self.examples.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
     /// The split of its examples.
     pub(crate) fn split(&self) -> Split {
         self.split

@@ -12,6 +12,7 @@ mod feedback;
 mod learning;
 mod measure;
 mod offspring;
+mod parts;
 mod reuse;
 mod rollouts;
 mod rounds;
@@ -40,7 +41,7 @@ use crate::study::score::{Limits, Multipliers, TieBreak};
 
 pub use learning::{Attempt, Family, LearnError, Learner};
 pub use measure::Batch;
-pub use offspring::{Guidance, RewriteTask};
+pub use offspring::{Edit, Guidance, RewriteTask};
 
 /// The models of a study.
 pub trait Models {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::slice;
 
 use futures::future::join_all;
 use indexmap::IndexMap;
@@ -35,6 +36,40 @@ pub struct Guidance<'a> {
     pub children: u32,
 }
 
+/// What is asked of the rewriter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Edit {
+    /// The parent made better, by the evidence on it.
+    Improve,
+    /// What is good in the parent and in another prompt.
+    Merge(CandidateId),
+    /// The parent and another prompt combined, and the outcome changed.
+    Cross(CandidateId),
+    /// The parent in other words.
+    Paraphrase,
+    /// The parent combined with a third prompt that was changed where the first two differ.
+    Differ([CandidateId; 3]),
+}
+
+impl Edit {
+    /// What is combined with the parent.
+    pub(super) fn others(&self) -> &[CandidateId] {
+        match self {
+            Self::Improve | Self::Paraphrase => &[],
+            Self::Merge(other) | Self::Cross(other) => slice::from_ref(other),
+            Self::Differ(others) => others,
+        }
+    }
+
+    pub(super) fn origin(self) -> Origin {
+        match self {
+            Self::Improve => Origin::Rewrite,
+            Self::Paraphrase => Origin::Paraphrase,
+            Self::Merge(_) | Self::Cross(_) | Self::Differ(_) => Origin::Crossover,
+        }
+    }
+}
+
 /// A rewrite that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RewriteTask {
@@ -46,6 +81,8 @@ pub struct RewriteTask {
     pub draft: Option<CandidateId>,
     /// Whether feedback is withheld.
     pub blind: bool,
+    /// What is asked for; all but an improvement does without feedback.
+    pub edit: Edit,
 }
 
 impl RewriteTask {
@@ -56,7 +93,22 @@ impl RewriteTask {
             index,
             draft: None,
             blind: false,
+            edit: Edit::Improve,
         }
+    }
+
+    /// Another edit of a parent, without evidence.
+    pub fn edit(parent: CandidateId, index: u32, edit: Edit) -> Self {
+        Self {
+            blind: true,
+            edit,
+            ..Self::of(parent, index)
+        }
+    }
+
+    /// What the child is made of.
+    pub(super) fn parents(&self) -> Vec<CandidateId> {
+        [&[self.parent][..], self.edit.others()].concat()
     }
 
     /// The candidate that numbers and feedback are about.
@@ -171,7 +223,12 @@ impl Arena {
             return Ok(known.child);
         }
         self.may_start()?;
-        let form = self.models.model(Role::Rewriter).rewrite_form();
+        // What a rewriter learned is to improve.
+        let form = if task.edit == Edit::Improve {
+            self.models.model(Role::Rewriter).rewrite_form()
+        } else {
+            RewriteForm::Instructed
+        };
         let of = EffectName::Rewrite {
             round: guidance.round,
             parent,
@@ -201,7 +258,7 @@ impl Arena {
             };
             let reason = match usable(form, &answer, &self.prompt(parent)) {
                 Ok(text) => {
-                    let child = self.admit(text, guidance.round, Origin::Rewrite, vec![parent])?;
+                    let child = self.admit(text, guidance.round, task.edit.origin(), task.parents())?;
                     self.record_rewrite(task, guidance.round, Ok(child), usage, input)?;
                     return Ok(Some(child));
                 }
@@ -226,6 +283,9 @@ impl Arena {
         feedback: &str,
         guidance: Guidance<'_>,
     ) -> Result<String, Halt> {
+        if task.edit != Edit::Improve {
+            return Ok(self.edit_text(task));
+        }
         let (objective, constraints) = self.view(task.evidence(), guidance)?;
         let prompt = self.prompt(task.parent);
         let draft = task.draft.map(|draft| self.prompt(draft));
@@ -250,6 +310,20 @@ impl Arena {
             "discarded": self.discarded_children(task.parent),
             "variant": task.index % guidance.children + 1, "variants": guidance.children,
         })))
+    }
+
+    fn edit_text(&self, task: RewriteTask) -> String {
+        let prompts: Vec<Rc<str>> = task.parents().iter().map(|id| self.prompt(*id)).collect();
+        let prompts: Vec<&str> = prompts.iter().map(|prompt| &**prompt).collect();
+        let template = match task.edit {
+            Edit::Paraphrase => Template::Paraphrase,
+            Edit::Differ(_) => Template::Differ,
+            _ => Template::Combine,
+        };
+        template.render(json!({
+            "description": self.description(), "prompts": prompts,
+            "changes": matches!(task.edit, Edit::Cross(_)),
+        }))
     }
 
     /// Rewrites of a parent that could not be run, with the reason.
@@ -288,6 +362,8 @@ impl Arena {
             round,
             parent: task.parent,
             index: task.index,
+            origin: task.edit.origin(),
+            others: task.edit.others().to_vec(),
             draft: task.draft,
             child,
             reason,

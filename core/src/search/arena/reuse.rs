@@ -8,7 +8,7 @@ use super::offspring::RewriteTask;
 use super::rollouts::Wanted;
 use super::{Arena, Halt};
 use crate::journal::run_state::SetKey;
-use crate::journal::{CritiqueEvent, Event, Origin, RewriteEvent, RolloutEvent};
+use crate::journal::{CritiqueEvent, Event, RewriteEvent, RolloutEvent};
 use crate::llm::{Message, Role};
 use crate::study::canonical_hash;
 use crate::study::ids::{CandidateId, Round};
@@ -128,12 +128,14 @@ impl Arena {
             return Ok(None);
         };
         if let Some(prompt) = prompt {
-            self.admit(prompt, round, Origin::Rewrite, vec![parent])?;
+            self.admit(prompt, round, task.edit.origin(), task.parents())?;
         }
         let event = RewriteEvent {
             round,
             parent,
             index,
+            origin: task.edit.origin(),
+            others: task.edit.others().to_vec(),
             draft,
             ..known.clone()
         };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capo::{Closing, PrimalDual, rank, sample};
 use super::{Effort, Method, Search};
-use crate::search::arena::{Arena, Attempt, Family, Guidance, Halt, RewriteTask};
+use crate::search::arena::{Arena, Attempt, Edit, Family, Guidance, Halt, RewriteTask};
 use crate::search::dual::DualStepName;
 use crate::study::Rounds;
 use crate::study::ids::{CandidateId, Round};
@@ -185,6 +185,7 @@ impl Dcapo {
                         index: depth * siblings + line as u32 % siblings,
                         draft,
                         blind: guidance.round == 0 && draft.is_none(),
+                        edit: Edit::Improve,
                     }
                 })
                 .collect();

@@ -35,6 +35,10 @@ macro_rules! methods {
     };
 }
 
+mod bandits;
+mod fixed_score;
+mod pareto;
+
 methods! {
     "capo" => capo::Capo,
         "Primal–dual search with a frozen rewriter: the paper's method.";
@@ -48,6 +52,16 @@ methods! {
         "One-shot rewrites of the seed prompt; the best of k at fixed weights.";
     "injected" => injected::Injected,
         "The thresholds written into the seed prompt once.";
+    "gepa" => gepa::Gepa,
+        "Rewrites by a few examples of prompts that are best on some example, and merges, at fixed weights.";
+    "mopo" => mopo::Mopo,
+        "NSGA-II: keeps the Pareto front of objective and costs, whatever the thresholds.";
+    "evoprompt-ga" => evoprompt_ga::EvoPromptGa,
+        "A genetic algorithm: tournaments, crossovers that are mutated, the best survive, at fixed weights.";
+    "evoprompt-de" => evoprompt_de::EvoPromptDe,
+        "Differential evolution: a better child takes its parent's place, at fixed weights.";
+    "apo" => apo::Apo,
+        "ProTeGi: edits along a textual gradient and paraphrases, a beam of the best, at fixed weights.";
 }
 
 /// Makes something of a method's settings, or says what is wrong with them.
@@ -121,6 +135,18 @@ pub struct Effort {
     pub critiques: u64,
     /// Rewrites, each of which may be asked for twice.
     pub rewrites: u64,
+}
+
+impl Effort {
+    /// Of so many rewrites a round, of which nobody says anything.
+    fn without_critic(rounds: u32, rewrites: usize) -> Self {
+        let rewrites = u64::from(rounds) * rewrites as u64;
+        Self {
+            candidates: 1 + rewrites,
+            critiques: 0,
+            rewrites,
+        }
+    }
 }
 
 /// A method's registration.

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use crate::journal::{CandidateEvent, Event, Origin, StudyEvent};
 use crate::study::ids::{CandidateId, Round};
 
-/// A candidate that says it was rewritten, until a `rewrite` line agrees.
+/// A candidate that says it was rewritten or combined, until a `rewrite` line agrees.
 struct Rewritten {
+    origin: Origin,
     round: Round,
     parents: Vec<CandidateId>,
 }
@@ -51,12 +52,18 @@ impl Provenance {
                                 rewrite.round
                             ));
                         }
-                        if says.parents != [rewrite.parent] {
+                        let parents: Vec<CandidateId> = [rewrite.parent]
+                            .into_iter()
+                            .chain(rewrite.others.clone())
+                            .collect();
+                        if (says.origin, &says.parents) != (rewrite.origin, &parents) {
                             return Err(format!(
-                                "candidate {} names the parents [{}], it is a rewrite of {}",
+                                "candidate {} names the origin {:?} and the parents [{}], its rewrite {:?} of [{}]",
                                 child.short(),
+                                says.origin,
                                 names(&says.parents),
-                                rewrite.parent.short()
+                                rewrite.origin,
+                                names(&parents)
                             ));
                         }
                         return Ok(());
@@ -105,16 +112,13 @@ impl Provenance {
             }
             Ok(())
         };
-        if candidate.origin != Origin::Rewrite {
+        let is_rewritten = matches!(
+            candidate.origin,
+            Origin::Rewrite | Origin::Crossover | Origin::Paraphrase
+        );
+        if !is_rewritten {
             self.otherwise = Some(candidate.id);
         }
-        let unmade = |what: &str| {
-            let method = &self.method;
-            Err(format!(
-                "candidate {} says that it was {what}, which the method `{method}` never does",
-                candidate.id.short()
-            ))
-        };
         match candidate.origin {
             Origin::Seed if is_seed => place(&[]),
             _ if is_seed => Err("the study's own prompt does not say that it is the seed".to_owned()),
@@ -124,17 +128,20 @@ impl Provenance {
             )),
             Origin::Given => place(&[]),
             Origin::Injected if self.method == "injected" => place(self.seed.as_slice()),
-            Origin::Injected => unmade("injected"),
-            Origin::Rewrite => {
+            Origin::Injected => Err(format!(
+                "candidate {} says that it was injected, which the method `{}` never does",
+                candidate.id.short(),
+                self.method
+            )),
+            Origin::Rewrite | Origin::Crossover | Origin::Paraphrase => {
                 let says = Rewritten {
+                    origin: candidate.origin,
                     round: candidate.round,
                     parents: candidate.parents.clone(),
                 };
                 self.latest = Some((candidate.id, says));
                 Ok(())
             }
-            Origin::Crossover => unmade("made of two parents"),
-            Origin::Paraphrase => unmade("paraphrased"),
         }
     }
 }

@@ -129,6 +129,8 @@ impl Run {
             round: self.round,
             parent,
             index: self.rewrites,
+            origin: Origin::Rewrite,
+            others: Vec::new(),
             draft: None,
             child,
             reason: child.is_none().then(|| "no block".to_owned()),

@@ -193,7 +193,7 @@ fn what_is_dropped_is_counted() {
     assert_eq!(
         message,
         "no training pair is left of 10 rewrites in 2 journals: 2 gave no child, 2 belong to unfinished rounds, \
-         0 led to prompts that could not be run, 6 have no ΔJ above 0.5, 0 are duplicates, 0 are held out; give more journals, or change the filter"
+         0 led to prompts that were not measured whole, 6 have no ΔJ above 0.5, 0 are duplicates, 0 are held out; give more journals, or change the filter"
     );
     let lenient = PairSettings {
         min_gain: -1.0,

@@ -1,0 +1,147 @@
+//! APO (ProTeGi): edits along a textual gradient, paraphrases of them, a beam of the best (Pryzant et al. 2023,
+//! Algorithms 1–4).
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fixed_score::FixedRound;
+use super::{Effort, Method, Search};
+use crate::random::subset;
+use crate::search::arena::{Arena, Edit, Halt, RewriteTask};
+use crate::study::ids::{CandidateId, Round};
+use crate::study::score::Multipliers;
+
+pub use super::bandits::Selection;
+
+/// Edits along the gradient of one of the beam.
+const EDITS: u32 = 4;
+/// Paraphrases of each edit.
+const PARAPHRASES: u32 = 2;
+/// Successors of one of the beam that take part in the selection.
+const SUCCESSORS: usize = 8;
+
+/// APO's hyperparameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Apo {
+    /// b ≥ 1: candidates retained after a round.
+    pub beam: usize,
+    /// How they are selected.
+    pub selection: Selection,
+}
+
+impl Default for Apo {
+    fn default() -> Self {
+        Self {
+            beam: 4,
+            selection: Selection::All,
+        }
+    }
+}
+
+impl Method for Apo {
+    fn check(&self) -> Result<(), String> {
+        if self.beam == 0 {
+            return Err("`beam` must be at least 1".into());
+        }
+        Ok(())
+    }
+
+    fn at_most(&self, rounds: u32) -> Effort {
+        let mut effort = Effort {
+            candidates: 1,
+            ..Effort::default()
+        };
+        let mut beam = 1;
+        for _ in 0..rounds {
+            let edits = beam * u64::from(EDITS);
+            effort.critiques += beam;
+            effort.rewrites += edits * u64::from(1 + PARAPHRASES);
+            beam = (beam * (1 + SUCCESSORS as u64)).min(self.beam as u64);
+        }
+        effort.candidates += effort.rewrites;
+        effort
+    }
+
+    fn pool(&self) -> usize {
+        self.beam
+    }
+}
+
+impl Search for Apo {
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
+        async move {
+            let mut weights = Multipliers::new();
+            let mut beam = vec![arena.seed()];
+            let mut number: Round = 0;
+            while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
+                beam = round.measure(&beam).await?;
+
+                // 1. Successors: edits along the gradient, which is the critic's, and paraphrases of these.
+                let successors = successors(&round, &beam).await?;
+
+                // 2. The best b of the beam and them, by the bandit first, which runs some on a part of the examples.
+                let chosen = self
+                    .selection
+                    .choose(&round, &beam, successors, self.beam)
+                    .await?;
+                let expanded = round.measure_with(&beam, chosen).await?;
+                let scores = round.scores(&expanded, &round.batch)?;
+                let mut retained = round.ranked(&scores);
+                retained.truncate(self.beam);
+                let parents = std::mem::replace(&mut beam, retained);
+                round.close(scores, parents, beam.clone()).await?;
+                number += 1;
+            }
+            Ok(())
+        }
+        .boxed_local()
+    }
+}
+
+/// What takes part in the selection beside the beam.
+async fn successors(round: &FixedRound<'_>, beam: &[CandidateId]) -> Result<Vec<CandidateId>, Halt> {
+    let edits = |parent: &CandidateId| {
+        let parent = *parent;
+        (0..EDITS).map(move |index| RewriteTask::of(parent, index))
+    };
+    let tasks: Vec<RewriteTask> = beam.iter().flat_map(edits).collect();
+    let edited = round.rewrites(&tasks, &round.batch).await?;
+
+    // A text that came of several parents has its paraphrases once.
+    let mut families: IndexMap<CandidateId, CandidateId> = IndexMap::new();
+    for (task, child) in tasks.iter().zip(edited) {
+        if let Some(child) = child.filter(|child| !beam.contains(child)) {
+            families.entry(child).or_insert(task.parent);
+        }
+    }
+    let paraphrases = |child: &CandidateId| {
+        let child = *child;
+        (0..PARAPHRASES).map(move |index| RewriteTask::edit(child, index, Edit::Paraphrase))
+    };
+    let tasks: Vec<RewriteTask> = families.keys().flat_map(paraphrases).collect();
+    let reworded = round.rewrites(&tasks, &round.batch).await?;
+    for (task, child) in tasks.iter().zip(reworded) {
+        if let Some(child) = child.filter(|child| !beam.contains(child)) {
+            let parent = families[&task.parent];
+            families.entry(child).or_insert(parent);
+        }
+    }
+
+    let mut drawn = Vec::new();
+    for (place, parent) in (0..).zip(beam) {
+        let family: Vec<CandidateId> = families
+            .iter()
+            .filter(|(_, of)| *of == parent)
+            .map(|(child, _)| *child)
+            .collect();
+        let streams = round.arena.streams();
+        let mut stream = streams.stream("successors", u64::from(round.number), place);
+        let some = subset(family.len(), SUCCESSORS, &mut stream);
+        drawn.extend(some.into_iter().map(|place| family[place]));
+    }
+    Ok(drawn)
+}

@@ -1,0 +1,108 @@
+//! EvoPrompt by differential evolution: each candidate against a child made with two donors and the best (Guo et al.
+//! 2024, Algorithm 3).
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::capo::PrimalDual;
+use super::fixed_score::{FixedRound, others_than, paraphrases};
+use super::{Effort, Method, Search};
+use crate::random::without_replacement;
+use crate::search::arena::{Arena, Edit, Halt, RewriteTask};
+use crate::study::ids::{CandidateId, Round};
+use crate::study::score::Multipliers;
+
+/// The hyperparameter of EvoPrompt's differential evolution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EvoPromptDe {
+    /// N ≥ 3: candidates, each of which has one child a round.
+    pub pool: usize,
+}
+
+impl Default for EvoPromptDe {
+    fn default() -> Self {
+        let PrimalDual { pool, .. } = PrimalDual::default();
+        Self { pool }
+    }
+}
+
+impl Method for EvoPromptDe {
+    fn check(&self) -> Result<(), String> {
+        if self.pool < 3 {
+            return Err("`pool` must be at least 3".into());
+        }
+        Ok(())
+    }
+
+    fn at_most(&self, rounds: u32) -> Effort {
+        Effort::without_critic(rounds, self.pool)
+    }
+
+    fn pool(&self) -> usize {
+        self.pool
+    }
+}
+
+impl Search for EvoPromptDe {
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
+        async move {
+            let mut weights = Multipliers::new();
+            let mut pool = vec![arena.seed()];
+            let mut number: Round = 0;
+            while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
+                pool = round.measure(&pool).await?;
+                pool = round.ranked(&round.scores(&pool, &round.batch)?);
+
+                // 1. A child of each, of two others and of the best; too few have paraphrases for a population.
+                let evolves = pool.len() >= 3;
+                let tasks = if evolves {
+                    differences(&round, &pool)
+                } else {
+                    paraphrases(&pool, self.pool)
+                };
+                let children = round.rewrites(&tasks, &round.batch).await?;
+                let made = children.iter().copied().flatten();
+                let expanded = round.measure_with(&pool, made).await?;
+
+                // 2. A child takes its parent's place where its J is higher.
+                let scores = round.scores(&expanded, &round.batch)?;
+                let mut retained = round.ranked(&scores);
+                if evolves {
+                    let lagrangian =
+                        |candidate: &CandidateId| scores.get(candidate).map(|score| score.lagrangian);
+                    let winners: Vec<CandidateId> = tasks
+                        .iter()
+                        .zip(children)
+                        .map(|(task, child)| {
+                            let better = child.filter(|child| lagrangian(child) > lagrangian(&task.parent));
+                            better.unwrap_or(task.parent)
+                        })
+                        .collect();
+                    retained.retain(|candidate| winners.contains(candidate));
+                }
+                retained.truncate(self.pool);
+                let parents = std::mem::replace(&mut pool, retained);
+                round.close(scores, parents, pool.clone()).await?;
+                number += 1;
+            }
+            Ok(())
+        }
+        .boxed_local()
+    }
+}
+
+/// The child that each of the pool, which stands best first, is to have.
+fn differences(round: &FixedRound<'_>, pool: &[CandidateId]) -> Vec<RewriteTask> {
+    let task = |(place, parent): (u64, &CandidateId)| {
+        let others = others_than(pool, *parent);
+        let streams = round.arena.streams();
+        let mut stream = streams.stream("donors", u64::from(round.number), place);
+        let drawn = without_replacement(&vec![0.0; others.len()], 1.0, 2, &mut stream);
+        let donors = [others[drawn[0]], others[drawn[1]], pool[0]];
+        RewriteTask::edit(*parent, 0, Edit::Differ(donors))
+    };
+    (0..).zip(pool).map(task).collect()
+}

@@ -1,0 +1,133 @@
+//! MOPO: NSGA-II over the objective and every cost, thresholds aside (Resendiz and Klinger 2025; Deb et al. 2002).
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::capo::PrimalDual;
+use super::fixed_score::{FixedRound, others_than};
+use super::pareto::ranks;
+use super::{Effort, Method, Search};
+use crate::random::subset;
+use crate::search::arena::{Arena, Edit, Halt, RewriteTask};
+use crate::study::ids::{CandidateId, Round};
+use crate::study::score::{Multipliers, Score};
+
+/// MOPO's hyperparameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Mopo {
+    /// b ≥ 1: offspring of each candidate, mutations and crossovers in turn.
+    pub children: u32,
+    /// n ≥ 1: candidates retained after a round.
+    pub pool: usize,
+}
+
+impl Default for Mopo {
+    fn default() -> Self {
+        let PrimalDual { children, pool, .. } = PrimalDual::default();
+        Self { children, pool }
+    }
+}
+
+impl Mopo {
+    fn sizes(&self) -> PrimalDual {
+        PrimalDual {
+            children: self.children,
+            pool: self.pool,
+            ..PrimalDual::default()
+        }
+    }
+}
+
+impl Method for Mopo {
+    fn check(&self) -> Result<(), String> {
+        self.sizes().check()
+    }
+
+    fn at_most(&self, rounds: u32) -> Effort {
+        self.sizes().at_most(rounds, self.pool)
+    }
+
+    fn pool(&self) -> usize {
+        self.pool
+    }
+}
+
+impl Search for Mopo {
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
+        async move {
+            let mut weights = Multipliers::new();
+            let mut pool = vec![arena.seed()];
+            let mut number: Round = 0;
+            while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
+                pool = round.measure(&pool).await?;
+                let tasks: Vec<RewriteTask> = (0..pool.len())
+                    .flat_map(|place| self.tasks(&round, &pool, place))
+                    .collect();
+                let children = round.rewrites(&tasks, &round.batch).await?;
+
+                // (R, −C_1, …, −C_m) (`eq:mopo_baseline_vector`): the best fronts, of the last one who stands alone.
+                let expanded = round.measure_with(&pool, children.into_iter().flatten()).await?;
+                let scores = round.scores(&expanded, &round.batch)?;
+                let parents = std::mem::replace(&mut pool, survivors(&round, &scores, self.pool));
+                round.close(scores, parents, pool.clone()).await?;
+                number += 1;
+            }
+            Ok(())
+        }
+        .boxed_local()
+    }
+}
+
+impl Mopo {
+    /// The offspring of one of the pool, which stands best first: every other one is a crossover with the better of two
+    /// others.
+    fn tasks(&self, round: &FixedRound<'_>, pool: &[CandidateId], place: usize) -> Vec<RewriteTask> {
+        let parent = pool[place];
+        let others = others_than(pool, parent);
+        let task = |index: u32| {
+            let streams = round.arena.streams();
+            let purpose = format!("mate/{parent}");
+            let mut stream = streams.stream(&purpose, u64::from(round.number), u64::from(index));
+            let drawn = subset(others.len(), 2, &mut stream);
+            match drawn.first() {
+                Some(better) if index % 2 == 1 => {
+                    RewriteTask::edit(parent, index, Edit::Cross(others[*better]))
+                }
+                _ => RewriteTask::of(parent, index),
+            }
+        };
+        (0..self.children).map(task).collect()
+    }
+}
+
+/// The first so many by front, then by crowding distance, then as everywhere.
+fn survivors(
+    round: &FixedRound<'_>,
+    scores: &IndexMap<CandidateId, Score>,
+    count: usize,
+) -> Vec<CandidateId> {
+    // A cost of 0 is no −0, which is another number in an order of all.
+    let gains = |score: &Score| {
+        let costs = round
+            .limits
+            .keys()
+            .map(|metric| 0.0 - score.costs[metric])
+            .collect();
+        [vec![score.objective], costs].concat()
+    };
+    let values: Vec<Vec<f64>> = scores.values().map(gains).collect();
+    let mut order: Vec<(CandidateId, (usize, f64))> = scores.keys().copied().zip(ranks(&values)).collect();
+    order.sort_by(|(a, (front, distance)), (b, (other_front, other_distance))| {
+        let by_rank = front.cmp(other_front).then(other_distance.total_cmp(distance));
+        by_rank.then_with(|| round.arena.tie(*a).cmp(&round.arena.tie(*b)))
+    });
+    order
+        .into_iter()
+        .take(count)
+        .map(|(candidate, _)| candidate)
+        .collect()
+}
