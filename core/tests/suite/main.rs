@@ -9,6 +9,7 @@ mod journal_file;
 mod learning;
 mod reuse;
 mod search;
+mod starts;
 mod study_file;
 #[allow(dead_code, unreachable_pub, reason = "it is written for all who include it")]
 #[path = "../tiny/mod.rs"]

@@ -78,7 +78,7 @@ pub trait Method {
     }
 
     /// The most candidates its last round retains: after a search with minibatches they are measured
-    /// on the whole split.
+    /// on the whole split. With more than one, the search begins with [`Arena::starts`].
     fn pool(&self) -> usize {
         1
     }

@@ -122,7 +122,7 @@ impl Provenance {
                 "candidate {} says that it is the seed, but is not the study's prompt",
                 candidate.id.short()
             )),
-            Origin::Given => place(&[]),
+            Origin::Given | Origin::From => place(&[]),
             Origin::Injected if self.method == "injected" => place(self.seed.as_slice()),
             Origin::Injected => unmade("injected"),
             Origin::Rewrite => {
