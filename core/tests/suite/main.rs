@@ -1,6 +1,7 @@
 //! Whole searches over a small world, in one program: what they share is compiled once.
 
 mod agent_script;
+mod bad_luck;
 mod certify;
 mod durability;
 mod evaluator;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use capo_core::journal::{FinishedEvent, Fsync, Status};
+use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
 use clap::ValueEnum as _;
@@ -113,6 +114,10 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
         if !args.from.is_empty() && journal.state().rollouts().count() > 0 {
             warn("--from adds nothing to a run that has begun: its journal holds what it started from");
         }
+    }
+
+    if let (None, Some(told)) = (journal.state().study(), methods::too_small(session.problem())) {
+        warn(&told);
     }
 
     let resume = resume_command(args);
