@@ -15,6 +15,7 @@
 //! | | [`arena`], [`control`] | effects paid once, how a person steers them |
 //! | | [`dual`] | dual steps |
 //! | | [`methods`], [`optimize()`] | the searches, one file each, and a whole run from start to held-out result |
+//! | | [`starts`] | prompts of earlier runs to start from |
 //! | | [`templates`], [`evidence`] | what critic and rewriter are sent |
 //! | | [`evaluate`], [`certify`], [`verify()`] | one prompt measured, or tested; a journal checked against itself |
 
@@ -38,6 +39,6 @@ pub use journal::run_state;
 pub use reading::{statistics, summary};
 pub use search::{
     Difference, Outcome, RunError, Verified, arena, certify, control, dual, evaluate, evidence, methods,
-    optimize, problem, templates, verify,
+    optimize, problem, starts, templates, verify,
 };
 pub use study::{budget, certificate, estimate, ids, metric, score, usage, workload};

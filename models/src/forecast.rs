@@ -45,6 +45,9 @@ pub struct Forecast {
     pub cut_by: Vec<&'static str>,
     /// The budget.
     pub budget: Budget,
+    /// Why its rollouts are too few for a search, if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_small: Option<String>,
 }
 
 /// Bounds that follow from the study alone; null for a search until the budget is spent.
@@ -151,6 +154,7 @@ impl Forecast {
                 calls: total,
             },
             budget,
+            too_small: methods::too_small(problem),
         })
     }
 }

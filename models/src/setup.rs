@@ -77,6 +77,7 @@ impl Setup {
             control,
             observer: Some(observer),
             earlier: EarlierRuns::default(),
+            starts: Vec::new(),
         }
     }
 }

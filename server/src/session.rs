@@ -18,6 +18,7 @@ use capo_core::evaluate::{Evaluation, Evaluator};
 use capo_core::journal::{EarlierRuns, FileJournal, Fsync, Journal, JournalError, StoreError};
 use capo_core::llm::{Llm, Role};
 use capo_core::problem::Problem;
+use capo_core::starts::Start;
 use capo_core::study::{Format, Setting, Study, StudyError};
 use capo_core::workload::Split;
 use capo_core::{Outcome, RunError};
@@ -295,6 +296,7 @@ pub struct Session {
     models: Rc<dyn arena::Models>,
     wires: Wires,
     earlier: EarlierRuns,
+    starts: Vec<Start>,
 }
 
 /// What goes between a run and its models beside calls: who ends their waits and their work, and who hears of their
@@ -378,6 +380,7 @@ impl Session {
             models,
             wires,
             earlier: EarlierRuns::default(),
+            starts: Vec::new(),
         })
     }
 
@@ -405,6 +408,7 @@ impl Session {
             models,
             wires,
             earlier: EarlierRuns::default(),
+            starts: Vec::new(),
         })
     }
 
@@ -421,6 +425,11 @@ impl Session {
     /// Lets the run take over what earlier ones paid for.
     pub fn reuse(&mut self, earlier: EarlierRuns) {
         self.earlier = earlier;
+    }
+
+    /// Lets the search start from prompts of earlier runs too.
+    pub fn start_from(&mut self, starts: Vec<Start>) {
+        self.starts = starts;
     }
 
     /// The study joined with its workloads.
@@ -482,6 +491,7 @@ impl Session {
         let (control, observer) = (self.wires.control(), self.wires.observer());
         RunOptions {
             earlier: mem::take(&mut self.earlier),
+            starts: mem::take(&mut self.starts),
             ..self.setup.options(now(), clock, control, observer)
         }
     }

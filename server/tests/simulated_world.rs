@@ -5,15 +5,19 @@
 //! goes through. `docs/simulated-world.md` names these truths; speed is a benchmark
 //! (`cargo xtask bench rollout`), not a test.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
 use capo_core::arena::{Models, RunOptions};
 use capo_core::estimate::Estimate;
-use capo_core::journal::{Journal, MemoryJournal, Status};
+use capo_core::ids::CandidateId;
+use capo_core::journal::{Event, Journal, MemoryJournal, Status};
 use capo_core::llm::{ChatRequest, ChatResponse, LlmError, Message, Role};
+use capo_core::problem::Problem;
 use capo_core::random::Streams;
-use capo_core::study::Study;
+use capo_core::starts::{Start, Starts};
+use capo_core::study::{Constraint, Rounds, Study};
 use capo_core::workload::{Caller, Rollout, RolloutContext, Split};
 use capo_core::{Outcome, optimize};
 use capo_server::experiment::{self, RunRecord, fresh};
@@ -31,17 +35,24 @@ const Z: f64 = 1.96;
 /// The shipped thresholds' two contested metrics.
 const CONTESTED: [&str; 2] = ["human_requests", "excess_tools"];
 
+fn as_it_stands() -> StudyFile {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/help-desk.toml");
+    StudyFile::read(&path).expect("the shipped study is read")
+}
+
 /// By the paper's rule.
 fn shipped() -> StudyFile {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/help-desk.toml");
-    let mut file = StudyFile::read(&path).expect("the shipped study is read");
+    let mut file = as_it_stands();
     file.study.use_paper_preset();
     file
 }
 
 /// The shipped study under another seed, with changes written over it.
 fn study(seed: u64, change: impl Fn(&mut Study)) -> StudyFile {
-    let mut file = shipped();
+    changed(shipped(), seed, change)
+}
+
+fn changed(mut file: StudyFile, seed: u64, change: impl Fn(&mut Study)) -> StudyFile {
     file.study.study.seed = seed;
     change(&mut file.study);
     let text = file.study.to_toml().expect("a study is TOML");
@@ -54,10 +65,14 @@ fn models(file: &StudyFile) -> Rc<dyn Models> {
     Rc::new(capo_models::build(tables, &keys, file.study.study.seed).expect("simulated models need no key"))
 }
 
+fn problem(file: &StudyFile) -> Problem {
+    file.setup().expect("the study fits the help desk").problem
+}
+
 fn run(file: &StudyFile) -> Outcome {
-    let problem = file.setup().expect("the study fits the help desk").problem;
     let journal = Journal::create(Box::new(MemoryJournal::new()));
-    block_on(optimize(problem, journal, models(file), RunOptions::default())).expect("the run ends")
+    let options = RunOptions::default();
+    block_on(optimize(problem(file), journal, models(file), options)).expect("the run ends")
 }
 
 /// A prompt on the examples the search uses, by example.
@@ -73,8 +88,7 @@ fn play(file: &StudyFile, prompt: &str) -> IndexMap<String, Rollout> {
             Box::pin(async move { model.chat(request).await })
         }
     }
-    let problem = file.setup().expect("the study fits the help desk").problem;
-    let workload = problem.workloads()[0].clone();
+    let workload = problem(file).workloads()[0].clone();
     let caller = Direct(models(file));
     let streams = Streams::new(file.study.study.seed);
     let rollout = |example: &String| {
@@ -339,6 +353,63 @@ fn a_few_seeds_show_what_many_must() {
         .count();
     assert!(feasible >= 4, "{feasible} of 5 searches end feasible");
     assert_saturated(&run(&unattainable(0)), 0);
+}
+
+/// Rollouts until the end of the first round with a prompt that holds on all tasks of the search.
+fn until_one_holds(file: &StudyFile, starts: Vec<Start>) -> u64 {
+    let spent = Rc::new(RefCell::new(Vec::new()));
+    let noted = Rc::clone(&spent);
+    let mut journal = Journal::create(Box::new(MemoryJournal::new()));
+    journal.observe(Box::new(move |event, state| {
+        if matches!(event, Event::Round(_)) {
+            noted.borrow_mut().push(state.ledger().rollouts());
+        }
+    }));
+    let options = RunOptions {
+        starts,
+        ..RunOptions::default()
+    };
+    let outcome = block_on(optimize(problem(file), journal, models(file), options)).expect("the run ends");
+    let state = outcome.journal.state();
+    let holds = |id: &CandidateId| {
+        let candidate = state.candidate(id).expect("what is scored is known");
+        let means = measure(file, &candidate.prompt);
+        let keeps = |one: &Constraint| one.threshold.is_some_and(|most| means[&one.metric] <= most);
+        file.study.constraints.iter().all(keeps)
+    };
+    let mut rounds = state.rounds().iter().zip(spent.take());
+    let first = rounds.find(|(round, _)| round.scores.keys().any(holds));
+    first.expect("a prompt holds").1
+}
+
+#[test]
+fn prompts_of_a_finished_run_are_a_head_start_under_another_threshold_and_for_another_agent() {
+    type Change = fn(&mut Study);
+    let strict: Change = |study| study.constraints[0].threshold = Some(0.30);
+    let large: Change = |study| study.models[&Role::Agent]["model"] = "sim-large".into();
+    let (mut alone, mut warm) = ([0, 0], [0, 0]);
+    for seed in 0..3 {
+        let finished = run(&changed(as_it_stands(), seed, |_| {}));
+        for (place, change) in [strict, large].into_iter().enumerate() {
+            let file = changed(as_it_stands(), seed, |study| {
+                change(study);
+                study.study.rounds = Rounds::Count(8);
+            });
+            let problem = problem(&file);
+            let mut starts = Starts::of(&problem).expect("the method takes prompts");
+            let taken = starts.take(finished.journal.state());
+            taken.expect("it measured prompts on the same tasks");
+            alone[place] += until_one_holds(&file, Vec::new());
+            warm[place] += until_one_holds(&file, starts.best());
+        }
+    }
+    println!("rollouts to a prompt that holds: {alone:?} without an earlier run, {warm:?} with");
+    for (alone, warm) in alone.into_iter().zip(warm) {
+        assert!(
+            3 * warm < 2 * alone,
+            "{warm} with an earlier run, {alone} without"
+        );
+    }
 }
 
 /// Of `cargo xtask test --all`.

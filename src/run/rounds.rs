@@ -14,10 +14,10 @@ pub fn on_screen(round: Round) -> ScreenRound {
     round + 1
 }
 
-/// The round on screen in which a prompt was written; 0 for the seed.
+/// The round on screen in which a prompt was written; 0 for those that the search starts from.
 pub fn written_in(candidate: &Candidate) -> ScreenRound {
     match candidate.origin {
-        Origin::Seed => 0,
+        Origin::Seed | Origin::From => 0,
         _ => on_screen(candidate.round),
     }
 }

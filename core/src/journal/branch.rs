@@ -64,7 +64,7 @@ pub fn branch<L: AsRef<str>>(
                 study = Some(event);
                 true
             }
-            Event::Candidate(event) if before || event.origin == Origin::Seed => {
+            Event::Candidate(event) if before || matches!(event.origin, Origin::Seed | Origin::From) => {
                 if event.origin == Origin::Seed {
                     seed = Some(event.id);
                 }

@@ -118,6 +118,8 @@ pub enum Origin {
     Injected,
     /// A person's own text, measured on request.
     Given,
+    /// A prompt of an earlier run, from which the search starts too.
+    From,
 }
 
 /// A prompt enters the run.
@@ -131,6 +133,9 @@ pub struct CandidateEvent {
     pub origin: Origin,
     /// What it was made from.
     pub parents: Vec<CandidateId>,
+    /// Id of the study of the earlier run that it was taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// The text.
     pub prompt: String,
 }

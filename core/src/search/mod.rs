@@ -10,6 +10,7 @@ mod finalists;
 pub mod methods;
 mod optimize;
 pub mod problem;
+pub mod starts;
 mod study;
 pub mod templates;
 mod verify;

@@ -1,6 +1,7 @@
 //! Whole searches over a small world, in one program: what they share is compiled once.
 
 mod agent_script;
+mod bad_luck;
 mod baselines;
 mod certify;
 mod durability;
@@ -14,6 +15,7 @@ mod ladder;
 mod learning;
 mod reuse;
 mod search;
+mod starts;
 mod study_file;
 #[allow(dead_code, unreachable_pub, reason = "it is written for all who include it")]
 #[path = "../tiny/mod.rs"]

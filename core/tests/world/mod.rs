@@ -58,6 +58,8 @@ pub struct Probe {
     pub free: Cell<bool>,
     /// Whether a model's price is unknown before it is asked.
     pub unpriced: Cell<bool>,
+    /// How many examples are searched on; 24 unless it is stated.
+    pub searched: Cell<Option<usize>>,
     /// How many examples are held out, 10 at least.
     pub held_out: Cell<usize>,
     /// Whether a measurement is said to be of dollars.
@@ -95,7 +97,9 @@ impl World {
                 MetricSpec::cost("effort", "steps", "Steps taken."),
                 MetricSpec::prompt_length(),
             ],
-            optimize: (0..24).map(|index| format!("o{index}")).collect(),
+            optimize: (0..probe.searched.get().unwrap_or(24))
+                .map(|index| format!("o{index}"))
+                .collect(),
             evaluate: (0..probe.held_out.get().max(10))
                 .map(|index| format!("e{index}"))
                 .collect(),

@@ -145,6 +145,9 @@ fn render(dry_run: &DryRun, name: &str) -> String {
         &forecast.cut_by,
         unbudgeted.search_rollouts.is_none(),
     );
+    if let Some(told) = &forecast.too_small {
+        text += &format!("{told}\n");
+    }
     if let (Some(journal), 1..) = (journal, *paid_rollouts) {
         text += &format!(
             "Paid already, in {journal}: {}",

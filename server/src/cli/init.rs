@@ -66,6 +66,10 @@ const MOST_SEARCHED: usize = 100;
 /// Rows that are held out, at most; a third of all if that is less.
 const MOST_HELD_OUT: usize = 200;
 
+/// Rollouts that the search may spend for each row, and at most.
+const ROLLOUTS_A_ROW: usize = 50;
+const MOST_ROLLOUTS: usize = 2000;
+
 /// Rows that are left out because another one asks the same, at most.
 const MOST_TWINS: usize = 100;
 
@@ -262,7 +266,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Puts in who answers, thresholds and a budget, where the beginning has none.
+    /// Puts in who answers and thresholds, where the beginning has none.
     fn complete(&mut self, args: &InitArgs) -> Result<(), Failure> {
         let lacks = |document: &DocumentMut, key: &str| {
             let item = document.get(key);
@@ -286,14 +290,6 @@ impl Draft {
         }
         for (metric, threshold) in &thresholds {
             self.put_threshold(metric, *threshold);
-        }
-        if lacks(&self.document, "budget") {
-            let mut budget = Table::new();
-            budget.decor_mut().set_prefix(
-                "\n# Nothing is spent beyond this; a raised budget resumes the run. `usd` bounds dollars.\n",
-            );
-            budget["rollouts"] = value(2000_i64);
-            self.document["budget"] = Item::Table(budget);
         }
         Ok(())
     }
@@ -376,7 +372,7 @@ impl Draft {
         }
     }
 
-    /// Holds a third of so many rows out.
+    /// Holds a third of so many rows out, and lets few of them cost less.
     fn split(&mut self, rows: usize) {
         let held_out = (rows / 3).min(MOST_HELD_OUT);
         let whole = |count: usize| value(i64::try_from(count).unwrap_or(i64::MAX));
@@ -384,6 +380,7 @@ impl Draft {
         if rows - held_out > MOST_SEARCHED {
             self.set("optimize", whole(MOST_SEARCHED));
         }
+        self.document["budget"]["rollouts"] = whole((rows * ROLLOUTS_A_ROW).min(MOST_ROLLOUTS));
     }
 
     fn write(&self, text: &str, force: bool) -> Result<(), Failure> {

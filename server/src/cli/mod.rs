@@ -15,6 +15,7 @@ mod experiment;
 pub(crate) mod failure;
 #[cfg(not(feature = "train"))]
 mod feature_missing;
+mod from;
 mod init;
 mod journal;
 pub(crate) mod layout;

@@ -4,12 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use capo_core::journal::{FinishedEvent, Fsync, Status};
+use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
 use clap::ValueEnum as _;
 
 use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_data, print_json};
+use super::from::start_from;
 use super::journal::is_journal;
 use super::layout::counted;
 use super::outcome::ending;
@@ -38,8 +40,12 @@ pub(crate) struct OptimizeArgs {
     out: Option<PathBuf>,
     #[command(flatten)]
     reuse: ReuseArgs,
+    /// Journals of earlier runs on the same workload, with other thresholds or models too: beside its own prompt the
+    /// search starts from those that did best there by this study's thresholds, and measures them anew.
+    #[arg(long, value_name = "JOURNAL", num_args = 1..)]
+    from: Vec<PathBuf>,
     /// Say what the run will cost at most, and touch nothing.
-    #[arg(long, conflicts_with = "reuse")]
+    #[arg(long, conflicts_with_all = ["reuse", "from"])]
     dry_run: bool,
     #[command(flatten)]
     telling: Telling,
@@ -97,6 +103,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     // Everything that can be wrong with the study is found before the journal is touched.
     let mut session = Session::new(&file, &file.keys(), prices)?;
     args.reuse.read_for(&mut session, &file)?;
+    start_from(&args.from, &mut session, &file)?;
     let journal = open_journal(&path, args.fsync.into(), "--journal")?;
     if journal
         .state()
@@ -104,6 +111,13 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
         .is_some_and(|study| study.is_of(&session.problem().id()))
     {
         warn(&known(journal.state(), &path));
+        if !args.from.is_empty() && journal.state().rollouts().count() > 0 {
+            warn("--from adds nothing to a run that has begun: its journal holds what it started from");
+        }
+    }
+
+    if let (None, Some(told)) = (journal.state().study(), methods::too_small(session.problem())) {
+        warn(&told);
     }
 
     let resume = resume_command(args);
@@ -154,12 +168,12 @@ fn check_out(args: &OptimizeArgs, out: &Path, journal: &Path) -> Result<(), Fail
     let place = leads_to(out);
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
     let is_own = |own: &Path| leads_to(own) == place;
-    let reused = args.reuse.journals();
+    let mut read = args.reuse.journals().iter().chain(&args.from);
     let problem = if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         format!("there is no folder {}; make it first", folder.display())
     } else if out.is_dir() {
         format!("{} is a folder", out.display())
-    } else if is_journal(out) || is_own(journal) || reused.iter().any(|journal| is_own(journal)) {
+    } else if is_journal(out) || is_own(journal) || read.any(|journal| is_own(journal)) {
         format!("{} is a journal, which is not replaced", out.display())
     } else if is_own(&args.study.study) {
         format!("{} is the study, which is not replaced", out.display())

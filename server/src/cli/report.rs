@@ -46,6 +46,7 @@ pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &dyn D
     if let Some((id, best)) = finished.best.and_then(|id| Some((id, state.candidate(&id)?))) {
         let origin = match best.origin {
             Origin::Seed => "the seed prompt itself".to_owned(),
+            Origin::From => "of an earlier run".to_owned(),
             _ => format!("from round {}", best.round),
         };
         text += &prompt(&format!("Best prompt {}, {origin}", id.short()), &best.prompt);

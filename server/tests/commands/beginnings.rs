@@ -250,6 +250,15 @@ fn every_kind_has_a_study_to_begin_with_and_none_is_written_over() {
         let words = format!("--kind {kind} --threshold prompt_length=3");
         let study = init(&place, "own.toml", &words);
         assert_eq!(study["workload"]["kind"], kind);
+        let search = &study["study"];
+        assert_eq!(
+            (&search["rounds"], &search["batch"], &search["batch_growth"]),
+            (&json!("until-budget"), &json!(8), &json!(1.5))
+        );
+        assert_eq!(
+            (&study["method"]["pool"], &search["caution"]),
+            (&json!(3), &json!(1.64))
+        );
         let mut constraints = study["constraint"].as_array().unwrap().iter();
         let threshold = constraints.find(|constraint| constraint["metric"] == "prompt_length");
         assert_eq!(threshold.unwrap()["threshold"], 3.0);

@@ -821,6 +821,45 @@ fn a_journal_that_is_of_no_use_is_refused_before_the_run() {
 }
 
 #[test]
+fn a_search_starts_from_prompts_of_earlier_runs() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    let stricter = "study.toml --set constraint.excess_tools.threshold=0.2";
+    let with = place.optimize(
+        &format!("{stricter} --from run.jsonl --reuse run.jsonl"),
+        "with.jsonl",
+    );
+    let taken = place.read("with.jsonl").matches("\"origin\":\"from\"").count() as u64;
+    // They, and the seed prompt, were measured on the 6 tasks of the search.
+    assert!(taken > 0 && with["reused"]["rollouts"].as_u64().unwrap() >= 6 * (taken + 1));
+    assert_eq!(place.capo("journal verify with.jsonl").code, 0);
+    let again = place.capo(&format!(
+        "optimize {stricter} --from run.jsonl --journal with.jsonl"
+    ));
+    assert!(again.stderr.contains("--from adds nothing"), "{}", again.stderr);
+
+    let one = "evaluate study.toml --prompt prompt.md --journal held-out.jsonl";
+    assert!([0, 2].contains(&place.capo(one).code));
+    for (words, code, told) in [
+        (
+            "--from run.jsonl --set study.method=injected",
+            64,
+            "keeps one prompt",
+        ),
+        ("--from run.jsonl --set workload.optimize=3", 1, "held out here"),
+        ("--from held-out.jsonl", 1, "measured no prompt"),
+        ("--from nowhere.jsonl", 1, "is not there"),
+        ("--from study.toml", 1, "not a Capo journal"),
+        ("--from run.jsonl --dry-run", 64, "--dry-run"),
+    ] {
+        let ended = place.capo(&format!("optimize study.toml --journal new.jsonl {words}"));
+        assert_eq!(ended.code, code, "{words}: {}", ended.stderr);
+        assert!(ended.stderr.contains(told), "{words}: {}", ended.stderr);
+        assert!(!place.path("new.jsonl").exists(), "{words}");
+    }
+}
+
+#[test]
 fn exports_hold_every_row() {
     let place = Place::new();
     let result = place.optimize("study.toml", "run.jsonl");

@@ -136,6 +136,7 @@ fn written(state: &RunState, id: CandidateId) -> Option<Written> {
             Origin::Paraphrase => "It says the same as its parent in other words; no feedback led to it.",
             Origin::Injected => "The thresholds were written into the seed prompt; no feedback led to it.",
             Origin::Given => "A person wrote it; no feedback led to it.",
+            Origin::From => "An earlier run found it, and the search starts from it too.",
         }));
     };
     let round = candidate.round;

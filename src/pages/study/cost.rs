@@ -157,6 +157,7 @@ fn reading(forecast: &Value) -> String {
     } else {
         sentences.push("The search goes on until the budget is spent.".into());
     }
+    sentences.extend(forecast["too_small"].as_str().map(str::to_owned));
     if forecast["calls_all_known"] == false {
         sentences.push("Calls of the agent behind the endpoint are counted as it reports them.".into());
     }

@@ -35,6 +35,7 @@ use crate::random::Streams;
 use crate::reading::in_force;
 use crate::search::control::Control;
 use crate::search::problem::Problem;
+use crate::search::starts::Start;
 use crate::study::differences;
 use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Multipliers, TieBreak};
@@ -88,6 +89,8 @@ pub struct RunOptions {
     pub observer: Option<Observer>,
     /// What is taken over from earlier runs in place of paying for it.
     pub earlier: EarlierRuns,
+    /// Prompts of earlier runs that the search starts from beside its own, where its journal holds no measurement yet.
+    pub starts: Vec<Start>,
 }
 
 impl Default for RunOptions {
@@ -100,6 +103,7 @@ impl Default for RunOptions {
             control: Control::new(),
             observer: None,
             earlier: EarlierRuns::default(),
+            starts: Vec::new(),
         }
     }
 }
@@ -260,11 +264,17 @@ impl Arena {
                 round: 0,
                 origin: Origin::Seed,
                 parents: Vec::new(),
+                from: None,
                 prompt: problem.seed_prompt().to_string(),
             }))?;
         }
+        if journal.state().rollouts().count() == 0 {
+            for start in &options.starts {
+                start.record(&mut journal)?;
+            }
+        }
         let spending = spending::Spending::from_ledger(journal.state().ledger(), options.clock.seconds());
-        Ok(Self {
+        let arena = Self {
             streams: Streams::new(problem.study().study.seed),
             problem: RefCell::new(problem),
             journal: RefCell::new(journal),
@@ -273,7 +283,7 @@ impl Arena {
             spending,
             opened: Cell::new(None),
             repeats: RefCell::default(),
-            order: RefCell::new(HashMap::from([(seed, 0)])),
+            order: RefCell::default(),
             halted: RefCell::new(None),
             tries: RefCell::default(),
             discarded: RefCell::default(),
@@ -286,7 +296,11 @@ impl Arena {
             most_rounds: Cell::new(None),
             inputs,
             seed,
-        })
+        };
+        for start in arena.starts() {
+            arena.enlist(start);
+        }
+        Ok(arena)
     }
 
     /// From now on every effect that is not in the journal halts the run, as if the budget had ended
@@ -299,6 +313,18 @@ impl Arena {
     /// The seed prompt's candidate.
     pub fn seed(&self) -> CandidateId {
         self.seed
+    }
+
+    /// What a search starts from: the seed, then the prompts taken from earlier runs.
+    pub fn starts(&self) -> Vec<CandidateId> {
+        let journal = self.journal.borrow();
+        let taken = journal
+            .state()
+            .candidates()
+            .filter(|(_, candidate)| candidate.origin == Origin::From);
+        std::iter::once(self.seed)
+            .chain(taken.map(|(id, _)| *id))
+            .collect()
     }
 
     /// The run's streams of randomness.
@@ -444,6 +470,7 @@ impl Arena {
                 round,
                 origin,
                 parents,
+                from: None,
                 prompt: prompt.to_owned(),
             };
             self.journal.borrow_mut().record(&Event::Candidate(event))?;

@@ -168,7 +168,7 @@ pub(super) async fn primal_dual(
 ) -> Result<(), Halt> {
     let mut step = settings.dual.build(dual_step);
     let mut multipliers = settings.dual.start(&arena.limits(Some(0)));
-    let mut pool = vec![arena.seed()];
+    let mut pool = arena.starts();
     let mut round: Round = 0;
     while arena.open_round(round, &mut multipliers).await? {
         let (batch, limits) = (arena.batch(round), arena.limits(Some(round)));

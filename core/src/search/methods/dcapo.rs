@@ -99,7 +99,7 @@ impl Search for Dcapo {
         async move {
             let mut step = self.shared.dual.build(self.dual_step);
             let mut multipliers = self.shared.dual.start(&arena.limits(Some(0)));
-            let mut pool = vec![arena.seed()];
+            let mut pool = arena.starts();
             let mut round: Round = 0;
             while arena.open_round(round, &mut multipliers).await? {
                 let (batch, limits) = (arena.batch(round), arena.limits(Some(round)));

@@ -10,8 +10,10 @@ use crate::llm::Role;
 use crate::reading::in_force;
 use crate::search::arena::{Arena, Halt};
 use crate::search::dual::DualSettings;
+use crate::search::problem::Problem;
 use crate::study::ids::Round;
 use crate::study::score::{Limits, Multipliers};
+use crate::study::workload::Split;
 use crate::study::{Rounds, StudyError, Table, nearest, read_table};
 
 pub(crate) use capo::noise;
@@ -92,7 +94,7 @@ pub trait Method {
     }
 
     /// The most candidates its last round retains: after a search with minibatches they are measured
-    /// on the whole split.
+    /// on the whole split. With more than one, the search begins with [`Arena::starts`].
     fn pool(&self) -> usize {
         1
     }
@@ -256,6 +258,27 @@ pub fn asked(method: &dyn Method, rounds: &Rounds) -> impl Iterator<Item = Role>
     .into_iter()
     .filter(|(_, calls)| *calls > 0)
     .map(|(role, _)| role)
+}
+
+/// Says of a budget of rollouts without room for a first round and the held-out evaluation that it is too small.
+pub fn too_small(problem: &Problem) -> Option<String> {
+    let study = problem.study();
+    let budget = study.budget.rollouts?;
+    let method = build(&study.study.method, &study.method).ok()?;
+    let of = |split, most: usize| {
+        let places = problem.places(split);
+        let examples: usize = places.iter().map(|places| places.len().min(most)).sum();
+        examples as u64 * u64::from(study.study.repeats)
+    };
+    let batch = study.study.batch.unwrap_or(usize::MAX);
+    let first = method.at_most(1).candidates * of(Split::Optimize, batch);
+    let held_out = 2 * of(Split::Evaluate, usize::MAX);
+    (first + held_out > budget).then(|| {
+        format!(
+            "A budget of {budget} rollouts is too small for a search: the first round takes up to {first}, the held-out \
+             evaluation up to {held_out}."
+        )
+    })
 }
 
 /// The search of a study's method.

@@ -126,7 +126,7 @@ impl Provenance {
                 "candidate {} says that it is the seed, but is not the study's prompt",
                 candidate.id.short()
             )),
-            Origin::Given => place(&[]),
+            Origin::Given | Origin::From => place(&[]),
             Origin::Injected if self.method == "injected" => place(self.seed.as_slice()),
             Origin::Injected => Err(format!(
                 "candidate {} says that it was injected, which the method `{}` never does",

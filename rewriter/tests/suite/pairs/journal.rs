@@ -91,6 +91,7 @@ impl Run {
                 id,
                 round: self.round,
                 origin: Origin::Rewrite,
+                from: None,
                 parents: vec![],
                 prompt: prompt.to_owned(),
             }));

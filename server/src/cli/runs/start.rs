@@ -17,7 +17,7 @@ use crate::stderr::warn;
 pub(crate) struct OnServer {
     /// Run it on this team server, with the personal token in the variable `CAPO_TOKEN`, and watch it; on the one that
     /// `CAPO_REMOTE` names if no URL follows.
-    #[arg(long, value_name = "URL", num_args = 0..=1, conflicts_with_all = ["journal", "out", "fsync", "prices", "reuse"])]
+    #[arg(long, value_name = "URL", num_args = 0..=1, conflicts_with_all = ["journal", "out", "fsync", "prices", "reuse", "from"])]
     #[expect(clippy::option_option, reason = "the option may stand alone")]
     remote: Option<Option<String>>,
     /// The project; the only one in which you may start runs unless stated.

@@ -1,0 +1,157 @@
+//! Prompts of earlier runs that a search starts from beside the study's own.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use crate::journal::run_state::RunState;
+use crate::journal::{CandidateEvent, Event, Journal, Origin, StoreError};
+use crate::reading::{measured, metrics};
+use crate::search::methods;
+use crate::search::problem::{Constrained, Problem};
+use crate::study::StudyError;
+use crate::study::ids::CandidateId;
+use crate::study::score::{Limit, Limits};
+use crate::study::workload::Split;
+
+/// A prompt of an earlier run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// The text.
+    pub prompt: Rc<str>,
+    /// Id of the study of that run.
+    pub run: String,
+}
+
+impl Start {
+    /// Writes it down as a candidate, unless the journal has it.
+    pub(crate) fn record(&self, journal: &mut Journal) -> Result<(), StoreError> {
+        let id = CandidateId::of(&self.prompt);
+        if journal.state().candidate(&id).is_some() {
+            return Ok(());
+        }
+        journal.record(&Event::Candidate(CandidateEvent {
+            id,
+            round: 0,
+            origin: Origin::From,
+            parents: Vec::new(),
+            from: Some(self.run.clone()),
+            prompt: self.prompt.to_string(),
+        }))
+    }
+}
+
+/// The prompts of earlier runs, from which a search takes those that promise most.
+pub struct Starts<'a> {
+    problem: &'a Problem,
+    seed: CandidateId,
+    most: usize,
+    seen: HashSet<CandidateId>,
+    /// With the largest normalised residual, costs taken as cautiously as the study asks for, or 0; and with R.
+    found: Vec<(f64, f64, Start)>,
+}
+
+impl<'a> Starts<'a> {
+    /// Those of a study's search; none has come in yet.
+    ///
+    /// # Errors
+    /// A method that keeps a single prompt and has no place for more.
+    pub fn of(problem: &'a Problem) -> Result<Self, StudyError> {
+        let name = &problem.study().study.method;
+        let most = methods::build(name, &problem.study().method)?.pool();
+        if most < 2 {
+            let problem =
+                format!("`{name}` keeps one prompt, so it starts from the study's own alone; choose `capo`");
+            return Err(StudyError::invalid("study.method", problem));
+        }
+        Ok(Self {
+            problem,
+            seed: CandidateId::of(problem.seed_prompt()),
+            most,
+            seen: HashSet::new(),
+            found: Vec::new(),
+        })
+    }
+
+    /// Takes in the prompts that a run measured on the examples of its search.
+    ///
+    /// # Errors
+    /// Why its prompts are of no use, in words.
+    pub fn take(&mut self, state: &RunState) -> Result<(), String> {
+        self.check(state)?;
+        let run = state.study().map(|begun| begun.id.clone()).unwrap_or_default();
+        let limits = self.limits(state);
+        let usable = |id: &CandidateId| *id != self.seed && !state.discarded().contains_key(id);
+        let promise = |(id, candidate)| Some((id, candidate, self.promise(state, id, &limits)?));
+        let candidates = state.candidates().filter(|(id, _)| usable(id));
+        let measured: Vec<_> = candidates.filter_map(promise).collect();
+        if measured.is_empty() {
+            return Err("it measured no prompt in its search but this study's own".into());
+        }
+        for (id, candidate, (excess, objective)) in measured {
+            if self.seen.insert(*id) {
+                let (prompt, run) = (Rc::clone(&candidate.prompt), run.clone());
+                self.found.push((excess, objective, Start { prompt, run }));
+            }
+        }
+        Ok(())
+    }
+
+    /// As many as the method keeps: those that met the present thresholds by the highest objective, then the others by
+    /// how little they exceed them, the earlier of equals first.
+    pub fn best(mut self) -> Vec<Start> {
+        self.found
+            .sort_by(|one, other| one.0.total_cmp(&other.0).then(other.1.total_cmp(&one.1)));
+        let best = self.found.into_iter().take(self.most);
+        best.map(|(.., start)| start).collect()
+    }
+
+    fn check(&self, state: &RunState) -> Result<(), String> {
+        for workload in self.problem.workloads() {
+            let name = workload.name();
+            let there = state.study().and_then(|begun| begun.workloads.get(name));
+            let there =
+                there.ok_or_else(|| format!("its prompts were not measured on the workload `{name}`"))?;
+            let held_out: HashSet<&String> = workload.examples(Split::Evaluate).iter().collect();
+            if let Some(seen) = there.optimize.iter().find(|example| held_out.contains(example)) {
+                return Err(format!(
+                    "its search saw `{seen}`, which is held out here: figures would flatter its prompts; keep its seed \
+                     and splits"
+                ));
+            }
+        }
+        let constraints = self.problem.constraints().iter().map(|one| &one.source);
+        for wanted in constraints.chain([self.problem.objective()]) {
+            let (name, unit) = (wanted.name(), &wanted.spec.unit);
+            let there = metrics::named(state, name).map(|there| there.spec);
+            if there.is_none_or(|there| (&there.unit, there.direction) != (unit, wanted.spec.direction)) {
+                return Err(format!("it did not measure `{name}` in the unit `{unit}`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The study's thresholds; those relative to the seed by what the run measured of it, if it did.
+    fn limits(&self, state: &RunState) -> Limits {
+        let of_seed = measured::on_split(state, &self.seed, Split::Optimize).estimates;
+        let limit = |constraint: &Constrained| {
+            let metric = constraint.source.name();
+            let relative = || Some(constraint.relative_to_seed? * of_seed.get(metric)?.mean);
+            let threshold = constraint.threshold.or_else(relative)?;
+            let scale = constraint.scale;
+            Some((metric.to_owned(), Limit { threshold, scale }))
+        };
+        self.problem.constraints().iter().filter_map(limit).collect()
+    }
+
+    /// How far a prompt exceeded its thresholds, on however many examples, and R; `None` where not all was measured.
+    fn promise(&self, state: &RunState, candidate: &CandidateId, limits: &Limits) -> Option<(f64, f64)> {
+        let measured = measured::on_split(state, candidate, Split::Optimize).estimates;
+        let caution = self.problem.study().study.caution;
+        let mut excess = 0.0_f64;
+        for (metric, limit) in limits {
+            let cost = measured.get(metric)?;
+            excess = excess.max(limit.residual(cost.mean + caution * cost.standard_error));
+        }
+        Some((excess, measured.get(self.problem.objective().name())?.mean))
+    }
+}
