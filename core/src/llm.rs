@@ -136,6 +136,27 @@ impl ChatRequest {
             ..Self::default()
         }
     }
+
+    /// Asks [`Role::Embeddings`] for vectors: its one message is a JSON list of texts. The text of the answer is the JSON
+    /// list of their vectors, in this order, all of one length and of finite numbers.
+    ///
+    /// ```
+    /// use capo_core::llm::ChatRequest;
+    ///
+    /// let request = ChatRequest::for_vectors(&["a sofa", "a couch"]);
+    /// assert_eq!(request.texts().unwrap(), ["a sofa", "a couch"]);
+    /// ```
+    pub fn for_vectors(texts: &[&str]) -> Self {
+        Self::new(vec![Message::user(serde_json::json!(texts).to_string())])
+    }
+
+    /// The texts of a request for vectors; `None` for any other.
+    pub fn texts(&self) -> Option<Vec<String>> {
+        match self.messages.as_slice() {
+            [Message::User { content }] if self.tools.is_empty() => serde_json::from_str(content).ok(),
+            _ => None,
+        }
+    }
 }
 
 /// Why the model stopped.
@@ -346,7 +367,8 @@ pub enum Role {
     Critic,
     /// Writes the next prompt.
     Rewriter,
-    /// Makes vectors of texts, before a run and never in one.
+    /// Makes vectors of texts: before a run where a file keeps them, in it where a metric compares them
+    /// ([`ChatRequest::for_vectors`]).
     Embeddings,
 }
 

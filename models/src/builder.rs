@@ -21,7 +21,7 @@ use crate::client::{Client, Endpoint, host};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::connecting;
 use crate::connecting::Connecting;
-use crate::embedder::{Embedder, embedding, no_vectors};
+use crate::embedder::{Embedder, embedding, no_vectors, table_of_vectors};
 use crate::error::BuildError;
 use crate::gate::Gate;
 use crate::limiter::Limiter;
@@ -131,8 +131,7 @@ impl<'a> Builder<'a> {
         let mut result = Models::default();
         for (&role, table) in models {
             if role == Role::Embeddings {
-                // Nobody asks it during a run, which therefore needs no key of it.
-                embedding(models)?;
+                result.set(role, self.vectors(models, &mut endpoints)?);
                 continue;
             }
             let spec = ModelSpec::parse(table).map_err(|message| BuildError::Spec { role, message })?;
@@ -170,11 +169,25 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// What makes vectors during a run.
+    fn vectors(
+        &self,
+        models: &IndexMap<Role, Value>,
+        endpoints: &mut Endpoints,
+    ) -> Result<Rc<dyn Llm>, BuildError> {
+        let (spec, embed) = table_of_vectors(models)?;
+        match (self.model(Role::Embeddings, &spec, endpoints)?, embed) {
+            (Built::Http(client, _), Some(embed)) => Ok(Rc::new(Embedder::new(*client, embed))),
+            (Built::Http(..), None) => Err(no_vectors(&spec)),
+            (Built::InProcess(model), _) => Ok(model),
+        }
+    }
+
     /// What models of a run still lack, table by table: keys and variables that are not set, and what is wrong with a
     /// table. Nothing is asked and no local model is opened.
     pub fn missing(&self, models: &IndexMap<Role, Value>) -> Vec<BuildError> {
-        let of_run = models.iter().filter(|(role, _)| **role != Role::Embeddings);
-        of_run
+        models
+            .iter()
             .filter_map(|(&role, table)| match ModelSpec::parse(table) {
                 Ok(spec) if matches!(spec.provider.get().access(), Access::Local) => None,
                 Ok(spec) => self.single(role, &spec).err(),
@@ -567,16 +580,17 @@ mod tests {
             ),
             (Role::User, json!({ "provider": "simulated" })),
             (Role::Rewriter, json!({ "provider": "local", "model": "nowhere" })),
-            (Role::Embeddings, openai(json!({ "api_key_env": "NOT_OF_A_RUN" }))),
+            (Role::Embeddings, openai(json!({ "api_key_env": "OF_VECTORS" }))),
         ]);
         let keys = BTreeMap::from([("OPENAI_API_KEY".to_owned(), KEY.to_owned())]);
         let missing = Builder::new(&keys).missing(&tables);
         let said: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        assert_eq!(said.len(), 3, "{said:?}");
+        assert_eq!(said.len(), 4, "{said:?}");
         for (said, words) in said.iter().zip([
             "set ANTHROPIC_API_KEY",
             "needs GATE",
             "models.critic: `reasoning_effort`",
+            "set OF_VECTORS",
         ]) {
             assert!(said.contains(words), "{said}");
         }

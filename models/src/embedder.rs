@@ -1,9 +1,12 @@
 //! Texts as vectors, made by a model behind HTTP.
 
-use capo_core::llm::{CallUsage, LlmError, Role};
+use capo_core::llm::{
+    AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError, Role,
+};
+use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
 use rig_core::embeddings::EmbeddingResponse;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::call_price;
 use crate::client::{Client, Tried, Try};
@@ -66,7 +69,7 @@ impl Embedder {
     /// # Errors
     /// When the model does not answer, or not with such vectors.
     pub async fn embed(&self, texts: &[String]) -> Result<Embedded, LlmError> {
-        let asked_characters = texts.iter().map(|text| text.chars().count()).sum();
+        let asked_characters = characters(texts);
         let attempt = async || self.attempt(texts, asked_characters).await;
         let unanswered = |seconds| self.client.tariff.unanswered(asked_characters, seconds);
         let (embedded, failed_tries) = self.client.persist(attempt, unanswered).await?;
@@ -76,6 +79,28 @@ impl Embedder {
         Ok(Embedded {
             usage: call_price::sum(failed, embedded.usage),
             ..embedded
+        })
+    }
+
+    /// Vectors for a metric of a run, which may have a budget of dollars: tokens that the provider does not count are
+    /// estimated.
+    async fn answer(&self, request: ChatRequest) -> Result<ChatResponse, LlmError> {
+        let Some(texts) = request.texts() else {
+            let message = format!("{} makes vectors of texts and does nothing else", self.name());
+            return Err(LlmError::failed(FailureKind::Provider, false, message));
+        };
+        let Embedded { vectors, mut usage } = self.embed(&texts).await?;
+        if usage.usd.is_none() && usage.input_tokens == 0 {
+            usage = self.client.tariff.unanswered(characters(&texts), usage.seconds);
+        }
+        Ok(ChatResponse {
+            message: AssistantMessage {
+                content: Some(json!(vectors).to_string()),
+                tool_calls: Vec::new(),
+            },
+            finish: Finish::Stop,
+            usage,
+            failed_tries: None,
         })
     }
 
@@ -92,6 +117,25 @@ impl Embedder {
         let hold = rate_limit::wait(&reply.headers, time::since_epoch());
         Ok((Embedded { vectors, usage }, hold))
     }
+}
+
+impl Llm for Embedder {
+    fn name(&self) -> &str {
+        &self.client.name
+    }
+
+    fn is_priced(&self) -> bool {
+        self.client.is_priced()
+    }
+
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        Box::pin(self.answer(request))
+    }
+}
+
+/// The characters of some texts, for an estimate of their tokens.
+fn characters(texts: &[String]) -> usize {
+    texts.iter().map(|text| text.chars().count()).sum()
 }
 
 /// The vectors of an answer, which has as many as there are texts, in the order of the texts.
@@ -117,8 +161,19 @@ fn vectors(response: EmbeddingResponse) -> Result<Vec<Vec<f64>>, String> {
     Ok(vectors)
 }
 
-/// The table `[models.embeddings]`, and how its provider makes vectors.
+/// The table `[models.embeddings]`, and how its provider makes vectors over HTTP.
 pub(crate) fn embedding(models: &IndexMap<Role, Value>) -> Result<(ModelSpec, Embed), BuildError> {
+    match table_of_vectors(models)? {
+        (spec, Some(embed)) => Ok((spec, embed)),
+        (spec, None) => Err(no_vectors(&spec)),
+    }
+}
+
+/// The table `[models.embeddings]`, and how its provider makes vectors; `None` for the simulated ones, which
+/// make them in this process.
+pub(crate) fn table_of_vectors(
+    models: &IndexMap<Role, Value>,
+) -> Result<(ModelSpec, Option<Embed>), BuildError> {
     let role = Role::Embeddings;
     let table = models.get(&role).ok_or(BuildError::NoModel { role })?;
     let wrong = |message: String| BuildError::Spec { role, message };
@@ -135,8 +190,9 @@ pub(crate) fn embedding(models: &IndexMap<Role, Value>) -> Result<(ModelSpec, Em
     match spec.provider.get().access() {
         Access::Http {
             embed: Some(embed), ..
-        } => Ok((spec, *embed)),
-        _ => Err(no_vectors(&spec)),
+        } => Ok((spec, Some(*embed))),
+        Access::InProcess(_) => Ok((spec, None)),
+        Access::Http { embed: None, .. } | Access::Local => Err(no_vectors(&spec)),
     }
 }
 
@@ -151,8 +207,8 @@ pub(crate) fn no_vectors(spec: &ModelSpec) -> BuildError {
     BuildError::Spec {
         role: Role::Embeddings,
         message: format!(
-            "provider `{}` has no models that make vectors; {} have. Or leave this table and \
-             `workload.embeddings` out, and words are counted",
+            "provider `{}` has no models that make vectors; {} have. Where examples are split by them, words are \
+             counted without this table and `workload.embeddings`",
             spec.provider.get().name,
             others.join(", ")
         ),

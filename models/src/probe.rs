@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use capo_core::llm::{ChatRequest, FailureKind, Message, Role};
 use http::{HeaderValue, StatusCode};
+use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::builder::{Builder, Built};
-use crate::client::{Client, Try};
+use crate::client::Client;
+use crate::embedder::table_of_vectors;
 use crate::error::BuildError;
 use crate::failure::{About, Failure};
 use crate::providers::Provider;
@@ -135,7 +137,7 @@ pub enum ProbeError {
     },
 }
 
-/// Asks the model of a `[models.ROLE]` table for a word, once. A simulated model is in this
+/// Asks the model of a `[models.ROLE]` table for a word, or for its vector, once. A simulated model is in this
 /// process: it answers at once, whatever its `latency`, and is not asked.
 ///
 /// # Errors
@@ -156,9 +158,18 @@ pub async fn probe(role: Role, table: &Value, keys: &dyn Keys) -> Result<Answere
             return Ok(Answered { model, seconds: 0.0 });
         }
     };
-    let question = ChatRequest::new(vec![Message::user("Reply with the word OK.")]);
-    let request = client.request(&question).map_err(wrong)?;
-    let Try { outcome, seconds, .. } = client.send(request).await;
+    let embed = match role {
+        Role::Embeddings => table_of_vectors(&IndexMap::from([(role, table.clone())]))?.1,
+        _ => None,
+    };
+    let (outcome, seconds) = if let Some(embed) = embed {
+        let tried = client.send_through(embed, vec!["OK".to_owned()]).await;
+        (tried.outcome.map(drop), tried.seconds)
+    } else {
+        let question = ChatRequest::new(vec![Message::user("Reply with the word OK.")]);
+        let tried = client.send(client.request(&question).map_err(wrong)?).await;
+        (tried.outcome.map(drop), tried.seconds)
+    };
     let failure = match outcome {
         Err(failure) if failure.about != Some(About::AnswerLength) => failure,
         // An answer that was cut short is one, too.

@@ -13,6 +13,7 @@ use capo_core::study::{Study, StudyError};
 use capo_core::workload::Workload;
 use indexmap::IndexMap;
 
+use crate::embedder::table_of_vectors;
 use crate::error::BuildError;
 use crate::pace::pace;
 use crate::roles::{check_roles, roles};
@@ -46,6 +47,7 @@ impl Setup {
         let problem = Problem::new(study, workloads)?;
         let asked = roles(&problem)?;
         check_roles(&asked, &problem.study().models)?;
+        check_vectors(problem.study(), &asked)?;
         let read = |(&role, table)| match ModelSpec::parse(table) {
             Ok(spec) => Ok((role, spec)),
             Err(message) => Err(BuildError::Spec { role, message }),
@@ -79,5 +81,52 @@ impl Setup {
             earlier: EarlierRuns::default(),
             starts: Vec::new(),
         }
+    }
+}
+
+/// Refuses a model of vectors that makes none, or that nobody asks.
+fn check_vectors(study: &Study, asked: &[Role]) -> Result<(), SetupError> {
+    if asked.contains(&Role::Embeddings) {
+        table_of_vectors(&study.models)?;
+    } else if study.models.contains_key(&Role::Embeddings) && !study.keeps_vectors() {
+        let problem = "nobody asks for vectors: no metric of a table is a `similarity`, and no file keeps them \
+                       (`workload.embeddings`); take the table out";
+        return Err(StudyError::invalid("models.embeddings", problem).into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixture::{STUDY, problem};
+
+    fn checked(asked: &[Role], study: &str) -> String {
+        let problem = problem(study);
+        check_vectors(problem.study(), asked)
+            .err()
+            .map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn a_model_of_vectors_must_make_some_for_somebody() {
+        let with = |provider: &str| format!("{STUDY}\n[models.embeddings]\nprovider = {}", json!(provider));
+        let asked = [Role::Agent, Role::Embeddings];
+        assert_eq!(checked(&asked, &with("simulated")), "");
+        let none = "models.embeddings: provider `anthropic` has no models that make vectors";
+        assert!(checked(&asked, &with("anthropic")).starts_with(none));
+        let idle = "`models.embeddings`: nobody asks for vectors";
+        assert!(checked(&asked[..1], &with("simulated")).starts_with(idle));
+        let kept = with("openai").replace("[prompt]", "embeddings = \"vectors.jsonl\"\n[prompt]");
+        assert_eq!(checked(&asked[..1], &kept), "");
+        let absent = check_roles(&asked, &problem(STUDY).study().models)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            absent,
+            "no model for the role `embeddings`: add a table [models.embeddings]"
+        );
     }
 }

@@ -374,7 +374,7 @@ impl Session {
     /// When the workload, its data or a model is wrong, or a key is missing.
     pub fn new(file: &StudyFile, keys: &dyn Keys, prices: PriceTable) -> Result<Self, SessionError> {
         let (setup, wires) = (file.setup()?, Wires::default());
-        let models = Rc::new(file.built(&file.study.models, keys, prices, &wires)?);
+        let models = Rc::new(file.built(&file.study.asked_tables(), keys, prices, &wires)?);
         Ok(Self {
             setup,
             models,
@@ -398,7 +398,7 @@ impl Session {
         learner: Option<Rc<dyn Learner>>,
     ) -> Result<Self, SessionError> {
         let setup = file.setup()?;
-        let mut tables = file.study.models.clone();
+        let mut tables = file.study.asked_tables();
         tables.shift_remove(&Role::Rewriter);
         let mut models = file.built(&tables, keys, prices, &wires)?;
         models.set(Role::Rewriter, rewriter);

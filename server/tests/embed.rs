@@ -366,7 +366,7 @@ fn settings_that_do_not_fit_are_named() {
         (
             "embeddings = \"vectors.jsonl\"",
             "",
-            "`models.embeddings`: nobody asks for vectors",
+            "workload.embeddings: is missing",
         ),
         (
             "cluster-shift",

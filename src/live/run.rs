@@ -414,11 +414,12 @@ impl Refusal {
         let is_own = has_own_agent(study) || is_scorers_failure(&failure.message);
         let roles: &[Role] = match failure.of {
             EffectName::Rollout { .. } if is_own => return None,
-            EffectName::Rollout { .. } => &[Role::Agent, Role::User, Role::Judge],
+            EffectName::Rollout { .. } => &[Role::Agent, Role::User, Role::Judge, Role::Embeddings],
             EffectName::Critique { .. } => &[Role::Critic],
             EffectName::Rewrite { .. } => &[Role::Rewriter],
         };
-        let tables = roles.iter().filter_map(|role| serving(*role, &study.models));
+        let models = study.asked_tables();
+        let tables = roles.iter().filter_map(|role| serving(*role, &models));
         let mut asked: Vec<Destination> = tables
             .flat_map(|(role, table)| match sending::destinations(table) {
                 // A server that was to want no key.

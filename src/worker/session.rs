@@ -41,7 +41,7 @@ impl Session {
             .seed(study.study.seed)
             .control(control.clone())
             .observer(told)
-            .build(&study.models);
+            .build(&study.asked_tables());
         models.map_err(|error| error.to_string())
     }
 

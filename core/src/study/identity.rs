@@ -25,11 +25,11 @@ const OF_WORKLOADS: [&str; 4] = ["bearer_env", "concurrency", "retries", "timeou
 impl Study {
     /// What makes two studies the same: everything but the budget, frozen thresholds, what becomes of
     /// rollouts that fail (which the journal tells), how models
-    /// and workload are reached (keys, waits, retries, concurrency), and who made embeddings, which are
-    /// data by now. Those may change while a run is interrupted: no answer depends on them.
+    /// and workload are reached (keys, waits, retries, concurrency), and who made the vectors
+    /// that a file keeps, which are data by now. Those may change while a run is interrupted: no answer depends on them.
     pub fn identity(&self) -> Value {
         let mut study = self.clone();
-        study.models.shift_remove(&Role::Embeddings);
+        study.models = study.asked_tables();
         for model in study.models.values_mut().filter_map(Value::as_object_mut) {
             model.retain(|key, _| !OF_MODELS.contains(&key.as_str()));
         }

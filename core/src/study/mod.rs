@@ -328,10 +328,29 @@ impl Study {
         self.method.remove("pool");
     }
 
-    /// The models that a run may ask: all tables but that of the embeddings, which are made before.
+    /// The models that a run may ask.
     pub fn asked_models(&self) -> impl Iterator<Item = &Value> {
-        let asked = self.models.iter().filter(|(role, _)| **role != Role::Embeddings);
+        let kept = self.keeps_vectors();
+        let asked = self
+            .models
+            .iter()
+            .filter(move |(role, _)| !kept || **role != Role::Embeddings);
         asked.map(|(_, table)| table)
+    }
+
+    /// The tables of the models that a run may ask.
+    pub fn asked_tables(&self) -> IndexMap<Role, Value> {
+        let mut tables = self.models.clone();
+        if self.keeps_vectors() {
+            tables.shift_remove(&Role::Embeddings);
+        }
+        tables
+    }
+
+    /// Whether a file of the workload keeps the vectors of [`Role::Embeddings`]: they were made before, and no run asks
+    /// for any.
+    pub fn keeps_vectors(&self) -> bool {
+        self.workload.contains_key("embeddings")
     }
 
     /// The seed prompt's text.

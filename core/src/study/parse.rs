@@ -13,7 +13,6 @@ use super::suggest::{nearest, suggest};
 use super::text_checks::{check_depth, check_finite, placed};
 use super::wording::key_at;
 use super::{Constraint, Rounds, Study};
-use crate::llm::Role;
 
 /// What a constraint's scale may be. Residuals, which are divided by it, and their squares stay finite.
 const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
@@ -225,12 +224,6 @@ impl Study {
             self.check_bounds(confirm)?;
         }
         self.budget.check()?;
-        if self.models.contains_key(&Role::Embeddings) && !self.workload.contains_key("embeddings") {
-            return Err(StudyError::invalid(
-                "models.embeddings",
-                "nobody asks for vectors: name the file that keeps them in `workload.embeddings`, or take the table out",
-            ));
-        }
         for (index, constraint) in self.constraints.iter().enumerate() {
             let key = format!("constraint[{index}] ({})", constraint.metric);
             if self.constraints[..index]

@@ -74,6 +74,11 @@ fn the_snippets_agree_with_journals() {
                 .replace("[method]", "[models.embeddings]\nprovider = \"tiny\"\n\n[method]"),
             2,
         ),
+        (
+            "vectors",
+            tiny::STUDY.replace("[method]", "[models.embeddings]\nprovider = \"tiny\"\n\n[method]"),
+            2,
+        ),
     ];
     let with_failures = ["worst", "leave-out"].map(|policy| (policy, journal::filtered(policy), 2));
     let runs = studies.map(|(name, study, rounds)| (name, lines_of(&study), rounds));

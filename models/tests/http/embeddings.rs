@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use capo_core::llm::{FailureKind, LlmError, Role};
+use capo_core::llm::{ChatRequest, FailureKind, Llm as _, LlmError, Message, Role};
 use capo_models::{BuildError, Builder, Embedded, Embedder, Models};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -197,15 +197,48 @@ fn who_makes_no_vectors_is_told_from_who_does() {
     );
 }
 
-#[test]
-fn a_run_needs_no_key_of_it() {
-    let tables = IndexMap::from([
-        (Role::Agent, json!({ "provider": "simulated" })),
-        (
-            Role::Embeddings,
-            json!({ "provider": "openai", "model": "text-embedding-3-small" }),
-        ),
-    ]);
-    let models: Models = Builder::new(&BTreeMap::new()).build(&tables).unwrap();
-    assert!(models.get(Role::Embeddings).is_err(), "and nobody asks it");
+#[tokio::test]
+async fn a_run_asks_for_vectors_as_for_any_answer() {
+    for (subject, counted) in [(PLAIN, 9_u32), (SUBJECTS[2], 3)] {
+        let (place, body) = wire(&subject).unwrap();
+        let server = MockServer::start().await;
+        let mock = Mock::given(method("POST"))
+            .and(path(place))
+            .respond_with(answer(&body));
+        mock.mount(&server).await;
+        let price = json!({ "input": 1.0, "output": 5.0 });
+        let table = subject.table(&server, &json!({ "price": price }));
+        let tables = IndexMap::from([(Role::Embeddings, table)]);
+        let models: Models = Builder::new(&keys()).build(&tables).unwrap();
+        let model = models.get(Role::Embeddings).unwrap();
+        let request = ChatRequest::for_vectors(&["the bag", "the seat"]);
+        let response = model.chat(request).await.unwrap();
+        let vectors: Vec<Vec<f64>> = serde_json::from_str(response.message.text()).unwrap();
+        assert_eq!(vectors, [[0.5, -1.0], [0.25, 2.0]]);
+        // Gemini counts no tokens: four characters are one.
+        assert_eq!(
+            response.usage.input_tokens,
+            u64::from(counted),
+            "{}",
+            subject.provider
+        );
+        let usd = response.usage.usd.unwrap();
+        assert!((usd - f64::from(counted) * 1e-6).abs() < 1e-12, "{usd}");
+        let error = model
+            .chat(ChatRequest::new(vec![Message::user("Hello?")]))
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains("makes vectors of texts"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_simulated_models_make_vectors_for_runs_and_write_nothing() {
+    let tables = IndexMap::from([(Role::Embeddings, json!({ "provider": "simulated" }))]);
+    let models = Builder::new(&keys()).build(&tables).unwrap();
+    let request = ChatRequest::for_vectors(&["the bag", "the seat"]);
+    let response = models.get(Role::Embeddings).unwrap().chat(request).await.unwrap();
+    let vectors: Vec<Vec<f64>> = serde_json::from_str(response.message.text()).unwrap();
+    assert_eq!(vectors.len(), 2);
+    assert_eq!(response.usage.output_tokens, 0);
 }

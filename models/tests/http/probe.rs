@@ -70,6 +70,23 @@ async fn an_answer_is_an_answer_however_short() {
 }
 
 #[tokio::test]
+async fn a_model_of_vectors_is_asked_for_one() {
+    let server = MockServer::start().await;
+    let data = json!([{ "object": "embedding", "index": 0, "embedding": [0.5] }]);
+    let body = json!({ "object": "list", "model": "test-model", "data": data });
+    let mock = Mock::given(method("POST")).and(path("/v1/embeddings"));
+    let mock = mock.respond_with(ResponseTemplate::new(200).set_body_json(body));
+    mock.mount(&server).await;
+    let keys = BTreeMap::from([("TEST_KEY".to_owned(), KEY.to_owned())]);
+    let ask = async |table: Value| probe(Role::Embeddings, &table, &keys).await;
+    let answered = ask(PLAIN.table(&server, &json!({}))).await.unwrap();
+    assert_eq!(answered.model, "openai-compatible/test-model");
+    let table = json!({ "provider": "anthropic", "model": "m", "api_key_env": "TEST_KEY" });
+    let error = ask(table).await.unwrap_err().to_string();
+    assert!(error.contains("no models that make vectors"), "{error}");
+}
+
+#[tokio::test]
 async fn few_tokens_are_asked_for() {
     let server = MockServer::start().await;
     PLAIN.serve(&server, vec![PLAIN.says("OK")]).await;

@@ -119,7 +119,7 @@ impl Prepared {
         let none = NoKeys::new();
         let missing = Builder::new(&none)
             .gate(keys)
-            .missing(&self.setup.problem.study().models);
+            .missing(&self.setup.problem.study().asked_tables());
         let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
         if missing.is_empty() {
             Ok(())
@@ -150,7 +150,7 @@ impl Prepared {
             .prices(PriceTable::clone(prices))
             .control(control.clone())
             .observer(silent())
-            .build(&study.models);
+            .build(&study.asked_tables());
         models.map_err(|error| error.to_string())
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn run(
     if journal.is_some() {
         let keys = file.keys();
         missing = capo_workloads::missing(&file.study.workload, &file.folder);
-        let of_models = Builder::new(&keys).missing(&file.study.models);
+        let of_models = Builder::new(&keys).missing(&file.study.asked_tables());
         missing.extend(of_models.iter().map(ToString::to_string));
     }
     let dry_run = DryRun {

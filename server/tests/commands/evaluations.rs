@@ -317,6 +317,66 @@ fn a_constraint_that_nothing_in_the_split_measures_is_refused() {
 }
 
 #[test]
+fn meanings_and_how_far_judges_agree_are_measured_of_a_prompt() {
+    let place = place();
+    let row = |row: u8| {
+        format!("{{\"question\": \"How many letters e are in word {row}?\", \"answer\": \"{row} letters\"}}")
+    };
+    place.write("words.jsonl", &(0..6).map(row).collect::<Vec<_>>().join("\n"));
+    let study = r#"
+        [study]
+        name = "questions"
+        rounds = 1
+        [workload]
+        kind = "table"
+        data = "words.jsonl"
+        user = "{{ question }}"
+        evaluate = 2
+        [[workload.metric]]
+        type = "similarity"
+        name = "meaning"
+        expected = "{{ answer }}"
+        [[workload.metric]]
+        type = "judge"
+        name = "brief"
+        rubric = "Does it say how many letters there are?"
+        worst = 1
+        best = 5
+        repeats = 3
+        [prompt]
+        text = "Answer."
+        [objective]
+        metric = "meaning"
+        [models.agent]
+        provider = "simulated"
+    "#;
+    let line = "evaluate questions.toml --prompt prompt.md --json";
+    place.write("questions.toml", study);
+    let refused = place.capo(line);
+    assert_eq!(refused.code, 64, "{}", refused.stderr);
+    let why = "no model for the role `embeddings`: add a table [models.embeddings]";
+    assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    place.write(
+        "questions.toml",
+        &format!("{study}\n[models.embeddings]\nprovider = \"simulated\""),
+    );
+    let measured = place.capo(line);
+    let result = measured.json();
+    for metric in ["meaning", "brief", "brief_agreement"] {
+        let estimate = &result["estimates"][metric];
+        assert_eq!(estimate["n"], 2, "{metric}: {}", measured.stdout);
+        assert!(
+            (0.0..=1.0).contains(&estimate["mean"].as_f64().unwrap()),
+            "{metric}"
+        );
+    }
+    // Two answers and what was expected of each.
+    assert_eq!(result["usage"]["by_role"]["embeddings"]["calls"], 4);
+    assert_eq!(result["usage"]["by_role"]["embeddings"]["output_tokens"], 0);
+    assert!(result["usage"]["by_role"]["judge"]["calls"].as_u64() >= Some(6));
+}
+
+#[test]
 fn an_earlier_run_is_to_fit_one_of_several_models() {
     let place = place();
     place.optimize("study.toml", "run.jsonl");

@@ -22,7 +22,14 @@ use crate::keys::Keys;
 use crate::live::sending;
 
 /// The order in which roles are listed: who does most first, who is seldom needed last.
-pub(super) const ROLES: [Role; 5] = [Role::Agent, Role::Rewriter, Role::Critic, Role::User, Role::Judge];
+pub(super) const ROLES: [Role; 6] = [
+    Role::Agent,
+    Role::Rewriter,
+    Role::Critic,
+    Role::User,
+    Role::Judge,
+    Role::Embeddings,
+];
 
 /// Models per role.
 #[component]
@@ -79,7 +86,7 @@ fn does(role: Role) -> &'static str {
         Role::Critic => "explains what went wrong",
         Role::User => "plays the customer",
         Role::Judge => "grades answers",
-        Role::Embeddings => "makes vectors of texts before a run",
+        Role::Embeddings => "makes vectors of texts",
     }
 }
 
@@ -92,6 +99,8 @@ enum Served {
     Own,
     /// Another role's model does.
     ByOther,
+    /// Nobody can: it needs a model of its own.
+    ByNobody,
 }
 
 #[component]
@@ -107,10 +116,12 @@ fn RoleRow(role: Role) -> impl IntoView {
     let served = Memo::new(move |_| {
         if form.draft.with(|draft| draft.study.models.contains_key(&role)) {
             Served::Own
-        } else if asked.get() {
+        } else if !asked.get() {
+            Served::NotNeeded
+        } else if role.fallback().is_some() {
             Served::ByOther
         } else {
-            Served::NotNeeded
+            Served::ByNobody
         }
     });
     let serves = form.memo(move |study| {
@@ -141,18 +152,18 @@ fn RoleRow(role: Role) -> impl IntoView {
         Served::ByOther => {
             view! { <span class="quiet">{move || serves.get().map(|(_, model)| model)}</span> }.into_any()
         }
-        Served::NotNeeded => ().into_any(),
+        Served::NotNeeded | Served::ByNobody => ().into_any(),
     };
     let key = move || match served.get() {
         Served::Own => {
             view! { <KeyFields role wrong=Signal::derive(move || failed.with(Option::is_some))/> }.into_any()
         }
         Served::ByOther => view! { <span class="quiet">"as " {other}</span> }.into_any(),
-        Served::NotNeeded => ().into_any(),
+        Served::NotNeeded | Served::ByNobody => ().into_any(),
     };
     let tested = move || match served.get() {
         Served::Own => view! { <TestButton role test/> }.into_any(),
-        Served::ByOther => ().into_any(),
+        Served::ByOther | Served::ByNobody => ().into_any(),
         Served::NotNeeded => view! { <span class="quiet">"not needed"</span> }.into_any(),
     };
     let message = move || {
@@ -170,8 +181,10 @@ fn RoleRow(role: Role) -> impl IntoView {
             </tr>
         })
     };
+    // Few studies compare meanings: elsewhere there is nothing to choose.
+    let hidden = move || role == Role::Embeddings && !is_needed.get();
     view! {
-        <tr class:with-message=move || failed.with(Option::is_some)>
+        <tr class:with-message=move || failed.with(Option::is_some) hidden=hidden>
             <th scope="row" class="col-role">
                 <b>{role_name(role)}</b>
                 <div class="note">{note}</div>
@@ -289,11 +302,14 @@ fn ProviderSelect(role: Role) -> impl IntoView {
             }
         });
     };
-    let fallback = role.fallback().map(|other| {
+    let fallback = match role.fallback() {
+        Some(other) => Some(format!("As {}", role_name(other).to_lowercase())),
+        None => (role != Role::Agent).then(|| "Nobody".to_owned()),
+    };
+    let fallback = fallback.map(|name| {
         view! {
             <option value="" prop:selected=move || chosen.with(String::is_empty)>
-                "As "
-                {role_name(other).to_lowercase()}
+                {name}
             </option>
         }
     });

@@ -2,10 +2,11 @@
 //!
 //! The judge sees task and answer quoted in the user turn, inside tags that they cannot close, so
 //! neither can pass for the rubric. Its verdict is read strictly; one that cannot be read is asked for once more and then
-//! is a failure, never a score.
+//! is a failure, never a score. A judge that is asked several times about an answer is asked with other seeds.
 
 use capo_core::llm::FailureKind;
 use capo_core::metric::MetricSpec;
+use capo_core::random::Streams;
 use capo_core::workload::{RolloutContext, RolloutError};
 use minijinja::{Environment, UndefinedBehavior, context};
 use schemars::JsonSchema;
@@ -28,23 +29,81 @@ pub struct JudgeMetric {
     /// The grade of the best answer.
     #[serde(default = "one")]
     pub best: f64,
+    /// How often the judge is asked about an answer, an odd number up to 9, once unless stated. How far several grades
+    /// agree is measured, too, as `NAME_agreement`.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    #[schemars(range(min = 1, max = 9))]
+    pub repeats: u32,
+    /// What is made of the grades.
+    #[serde(default, skip_serializing_if = "Combine::is_mean")]
+    pub combine: Combine,
     /// Measure 1 − value, a cost.
     #[serde(default)]
     pub invert: bool,
+}
+
+/// What is made of a judge's grades of one answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Combine {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// What most of them say. Each must be the worst or the best grade, as of a question of yes or no.
+    Majority,
+}
+
+impl Combine {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    fn is_mean(&self) -> bool {
+        *self == Self::Mean
+    }
 }
 
 fn one() -> f64 {
     1.0
 }
 
+fn once() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_once(repeats: &u32) -> bool {
+    *repeats == once()
+}
+
+/// The most times that a judge is asked about an answer.
+const MOST_REPEATS: u32 = 9;
+
 const TEMPLATE: &str = include_str!("judge.jinja");
 
 /// What the judge's model must answer with.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Verdict {
+struct Grade {
     reason: String,
     score: f64,
+}
+
+/// What a judge that is asked several times says of one answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Grades {
+    /// In the order of the calls, on the judge's own scale.
+    pub grades: Vec<f64>,
+    /// The share of their pairs that are the same: the observed agreement of Fleiss (1971, Psychological Bulletin 76,
+    /// 378–382).
+    pub agreement: f64,
+}
+
+impl Grades {
+    /// Two grades or more.
+    fn new(grades: Vec<f64>) -> Self {
+        let pairs = || (0..grades.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
+        let same = pairs().filter(|(one, other)| grades[*one] == grades[*other]);
+        let agreement = same.count() as f64 / pairs().count() as f64;
+        Self { grades, agreement }
+    }
 }
 
 /// A judge ready to be asked.
@@ -52,11 +111,18 @@ pub(super) struct Judge {
     name: String,
     worst: f64,
     best: f64,
+    repeats: u32,
+    combine: Combine,
     environment: Environment<'static>,
 }
 
 impl Judge {
-    /// Asks for a verdict on one answer; the sample's reference is the rendered rubric.
+    /// The most calls of the model that one answer takes.
+    pub(super) fn calls(&self) -> u64 {
+        judging::ATTEMPTS * u64::from(self.repeats)
+    }
+
+    /// Asks for verdicts on one answer; the sample's reference is the rendered rubric.
     pub(super) async fn measure(
         &self,
         sample: &Sample<'_>,
@@ -64,18 +130,58 @@ impl Judge {
     ) -> Result<Finding, RolloutError> {
         let instructions = self.instructions(sample.expected())?;
         let who = format!("metric `{}`: the judge", self.name);
-        judging::ask(context, instructions, question(sample), &who, |answer| {
-            self.read(answer)
-        })
-        .await
+        let mut grades = Vec::new();
+        for repeat in 0..self.repeats {
+            let context = RolloutContext {
+                seed: match repeat {
+                    0 => context.seed,
+                    _ => Streams::new(context.seed).number("judge", 0, u64::from(repeat)),
+                },
+                ..*context
+            };
+            let read = |answer: &str| self.read(answer);
+            grades.push(judging::ask(&context, instructions.clone(), question(sample), &who, read).await?);
+        }
+        Ok(self.combined(&grades))
+    }
+
+    /// One finding of the grades: their value, and the words of the first of those nearest to it.
+    fn combined(&self, grades: &[Grade]) -> Finding {
+        let values: Vec<f64> = grades.iter().map(|grade| self.scaled(grade.score)).collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let value = match self.combine {
+            Combine::Mean => mean,
+            Combine::Majority => mean.round(),
+        };
+        let distance = |grade: &&Grade| (self.scaled(grade.score) - value).abs();
+        let nearest = grades.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let reason = nearest.map_or("", |grade| grade.reason.trim());
+        if grades.len() < 2 {
+            return Finding::new(value, format!("the judge says: {reason}"));
+        }
+        let scores: Vec<f64> = grades.iter().map(|grade| grade.score).collect();
+        let shown: Vec<String> = scores.iter().map(f64::to_string).collect();
+        Finding {
+            judged: Some(Grades::new(scores)),
+            ..Finding::new(
+                value,
+                format!("the judge graded {} and says: {reason}", shown.join(", ")),
+            )
+        }
+    }
+
+    /// A grade from 0, the worst, to 1, the best.
+    fn scaled(&self, score: f64) -> f64 {
+        (score - self.worst) / (self.best - self.worst)
     }
 
     fn instructions(&self, rubric: &str) -> Result<String, RolloutError> {
         // As text, since a template prints 1.0 where a person writes 1.
         let (worst, best) = (self.worst.to_string(), self.best.to_string());
+        let ends = self.combine == Combine::Majority;
         self.environment
             .get_template("judge")
-            .and_then(|template| template.render(context! { rubric, worst, best }))
+            .and_then(|template| template.render(context! { rubric, worst, best, ends }))
             .map_err(|error| {
                 RolloutError::failed(
                     FailureKind::Malformed,
@@ -85,21 +191,21 @@ impl Judge {
             })
     }
 
-    fn read(&self, answer: &str) -> Result<Finding, String> {
-        let verdict: Verdict =
+    fn read(&self, answer: &str) -> Result<Grade, String> {
+        let grade: Grade =
             serde_json::from_str(answer).map_err(|error| format!("{error}; got {}", shown(answer)))?;
         let (low, high) = (self.worst.min(self.best), self.worst.max(self.best));
-        if !(low..=high).contains(&verdict.score) {
+        let is_end = grade.score == low || grade.score == high;
+        if self.combine == Combine::Majority && !is_end {
+            return Err(format!("the score {} is neither {low} nor {high}", grade.score));
+        }
+        if !(low..=high).contains(&grade.score) {
             return Err(format!(
                 "the score {} is not between {low} and {high}",
-                verdict.score
+                grade.score
             ));
         }
-        let value = (verdict.score - self.worst) / (self.best - self.worst);
-        Ok(Finding::new(
-            value,
-            format!("the judge says: {}", verdict.reason.trim()),
-        ))
+        Ok(grade)
     }
 }
 
@@ -125,10 +231,20 @@ impl Family for JudgeMetric {
     }
 
     fn spec(&self) -> MetricSpec {
-        MetricSpec::objective(
+        let spec = MetricSpec::objective(
             &self.name,
             "A judge model's grade of the answer against the rubric, from 0 to 1.",
-        )
+        );
+        match self.combine {
+            Combine::Mean => spec,
+            Combine::Majority => spec.two_valued(),
+        }
+    }
+
+    fn agreement(&self) -> Option<MetricSpec> {
+        let explanation = "How often two of the judge's grades of one answer are the same, by chance or not.";
+        let name = format!("{}_agreement", self.name);
+        (self.repeats > 1).then(|| MetricSpec::objective(&name, explanation))
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
@@ -144,6 +260,12 @@ impl Family for JudgeMetric {
                 "`worst` and `best` must be two different finite numbers",
             ));
         }
+        if self.repeats.is_multiple_of(2) || self.repeats > MOST_REPEATS {
+            return Err(DefinitionError::new(
+                "repeats",
+                format!("must be an odd number from 1 to {MOST_REPEATS}"),
+            ));
+        }
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment
@@ -153,6 +275,8 @@ impl Family for JudgeMetric {
             name: self.name.clone(),
             worst: self.worst,
             best: self.best,
+            repeats: self.repeats,
+            combine: self.combine,
             environment,
         };
         Ok(Way::Judge(Box::new(judge)))
@@ -286,6 +410,65 @@ mod tests {
                 matches!(&error, RolloutError::Failed { kind: FailureKind::Malformed, message, .. } if message.contains("`polite`")),
                 "{error:?}"
             );
+        }
+    }
+
+    #[test]
+    fn several_grades_become_one_and_how_far_they_agree_is_kept() {
+        let thrice = DEFINITION.replace("\"worst\"", "\"repeats\": 3, \"worst\"");
+        let answers = [
+            r#"{"reason": "Warm.", "score": 5}"#,
+            r#"{"reason": "Cool.", "score": 2}"#,
+            r#"{"reason": "Fine.", "score": 5}"#,
+        ];
+        assert_eq!(compile(&thrice).unwrap().calls(Role::Judge), 6);
+        let (finding, requests) = judge(&thrice, &answers);
+        let finding = finding.unwrap();
+        assert_eq!(finding.value, 0.75);
+        assert_eq!(finding.note, "the judge graded 5, 2, 5 and says: Warm.");
+        let judged = finding.judged.unwrap();
+        assert_eq!(
+            (judged.grades, judged.agreement),
+            (vec![5.0, 2.0, 5.0], 1.0 / 3.0)
+        );
+        let seeds: Vec<Option<u64>> = requests.iter().map(|request| request.seed).collect();
+        assert_eq!(seeds[0], Some(9));
+        assert!(
+            seeds[1] != seeds[0] && seeds[2] != seeds[0] && seeds[1] != seeds[2],
+            "{seeds:?}"
+        );
+    }
+
+    #[test]
+    fn a_majority_is_of_yes_and_no() {
+        let thrice = DEFINITION.replace(
+            "\"worst\"",
+            "\"repeats\": 3, \"combine\": \"majority\", \"worst\"",
+        );
+        assert!(compile(&thrice).unwrap().spec().binary);
+        let (yes, no) = (
+            r#"{"reason": "Yes.", "score": 5}"#,
+            r#"{"reason": "No.", "score": 1}"#,
+        );
+        let between = r#"{"reason": "Hm.", "score": 3}"#;
+        let (finding, requests) = judge(&thrice, &[no, between, yes, no]);
+        let finding = finding.unwrap();
+        assert_eq!(
+            (finding.value, finding.note.as_str()),
+            (0.0, "the judge graded 1, 5, 1 and says: No.")
+        );
+        let Message::System { content } = &requests[0].messages[0] else {
+            panic!("instructions first");
+        };
+        assert!(content.contains("no grade between"), "{content}");
+        assert_eq!(judge(&thrice, &[yes, no, yes]).0.unwrap().value, 1.0);
+    }
+
+    #[test]
+    fn a_judge_is_asked_an_odd_number_of_times() {
+        for repeats in ["0", "2", "11"] {
+            let definition = DEFINITION.replace("\"worst\"", &format!("\"repeats\": {repeats}, \"worst\""));
+            assert!(compile(&definition).is_err(), "{repeats}");
         }
     }
 

@@ -10,7 +10,7 @@ pub(crate) mod judging;
 mod testing;
 mod whitespace;
 
-use capo_core::llm::{CallUsage, Finish};
+use capo_core::llm::{CallUsage, Finish, Role};
 use capo_core::metric::{Direction, MetricSpec};
 use capo_core::workload::{RolloutContext, RolloutError};
 use schemars::JsonSchema;
@@ -22,6 +22,7 @@ pub(crate) use crate::settings::DefinitionError;
 pub use answer::visible;
 pub use equality::normalize;
 pub use json::SchemaSource;
+pub use judge::{Combine, Grades};
 pub use length::LengthUnit;
 pub use numeric::{Extraction, boxed, extract, gold, is_correct};
 pub use overlap::RougeKind;
@@ -99,6 +100,10 @@ metrics! {
         /// What the answer cost.
         Dollars(Dollars),
     }
+    similarity {
+        /// How near the answer's meaning is to what is expected, by the vectors of an embedding model.
+        Similarity(Similarity),
+    }
     judge {
         /// What a judge model thinks of the answer.
         Judge(JudgeMetric),
@@ -144,6 +149,7 @@ impl MetricDefinition {
         }
         Ok(Metric {
             spec,
+            agreement: family.agreement(),
             invert: family.invert(),
             way: family.compile(sources)?,
         })
@@ -166,6 +172,11 @@ trait Family {
     /// Name, direction, unit and range, before inversion.
     fn spec(&self) -> MetricSpec;
 
+    /// What is measured beside it: how far a judge that is asked several times agrees with itself.
+    fn agreement(&self) -> Option<MetricSpec> {
+        None
+    }
+
     /// What measures it.
     fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError>;
 }
@@ -176,6 +187,8 @@ enum Way {
     Rule(Box<dyn Rule>),
     /// By asking the judge's model.
     Judge(Box<judge::Judge>),
+    /// By asking for vectors.
+    Similarity(Box<similarity::Nearness>),
     /// By asking a scorer.
     Score(Box<scorer::Score>),
 }
@@ -227,6 +240,8 @@ pub struct Finding {
     pub value: f64,
     /// Such as `expected "72", got "70"`; empty when the value says it all.
     pub note: String,
+    /// The grades of a judge that was asked several times.
+    pub judged: Option<Grades>,
 }
 
 impl Finding {
@@ -234,6 +249,7 @@ impl Finding {
         Self {
             value,
             note: note.into(),
+            judged: None,
         }
     }
 
@@ -246,6 +262,7 @@ impl Finding {
 /// A metric ready to measure.
 pub struct Metric {
     spec: MetricSpec,
+    agreement: Option<MetricSpec>,
     invert: bool,
     way: Way,
 }
@@ -256,11 +273,17 @@ impl Metric {
         &self.spec
     }
 
-    /// The most calls of the judge's model that one measurement makes.
-    pub fn judge_calls(&self) -> u64 {
-        match &self.way {
-            Way::Rule(_) | Way::Score(_) => 0,
-            Way::Judge(_) => judging::ATTEMPTS,
+    /// How far a judge agrees with itself, where it is asked several times.
+    pub fn agreement(&self) -> Option<&MetricSpec> {
+        self.agreement.as_ref()
+    }
+
+    /// The most calls of a role's model that one measurement makes.
+    pub fn calls(&self, role: Role) -> u64 {
+        match (&self.way, role) {
+            (Way::Judge(judge), Role::Judge) => judge.calls(),
+            (Way::Similarity(_), Role::Embeddings) => similarity::CALLS,
+            _ => 0,
         }
     }
 
@@ -276,6 +299,7 @@ impl Metric {
     pub(crate) fn check_reference(&self, reference: &str) -> Result<(), String> {
         match &self.way {
             Way::Rule(rule) => rule.check_reference(reference),
+            Way::Similarity(nearness) => nearness.check_reference(reference),
             Way::Judge(_) | Way::Score(_) => Ok(()),
         }
     }
@@ -283,7 +307,7 @@ impl Metric {
     /// Measures one answer.
     ///
     /// # Errors
-    /// When a judge gives no usable verdict or a scorer no usable number, or a price that is to be measured is unknown.
+    /// When a judge gives no usable verdict, an embedding model no usable vector or a scorer no usable number, or a price that is to be measured is unknown.
     pub async fn measure(
         &self,
         sample: &Sample<'_>,
@@ -292,6 +316,7 @@ impl Metric {
         let mut finding = match &self.way {
             Way::Rule(rule) => rule.measure(sample)?,
             Way::Judge(judge) => judge.measure(sample, context).await?,
+            Way::Similarity(nearness) => nearness.measure(sample, context).await?,
             Way::Score(score) => score.measure(sample, context).await?,
         };
         if self.invert {

@@ -4,9 +4,10 @@ use capo_core::study::Table;
 use schemars::Schema;
 use serde_json::{Value, json};
 
+use super::rollout::JUDGED;
 use super::{SETS, SetName, TableSettings, build};
 use crate::data::{DataSettings, declared_by};
-use crate::kind::{Declared, Kind, Making, drawn_rows};
+use crate::kind::{Declared, Fact, Kind, Making, TraceView, drawn_rows};
 use crate::metrics::SCORERS;
 use crate::outside::{Party, Written};
 use crate::settings::{merged, names, schema};
@@ -15,6 +16,7 @@ pub(crate) const KIND: Kind = Kind {
     files: &["data", "evaluate_data"],
     about: |_| Some("own table".to_owned()),
     drawn: drawn_rows,
+    view,
     outside,
     ..Kind::new("table", "Own table", include_str!("beginning.toml"), || {
         [names::<DataSettings>(), names::<TableSettings>(), &[SETS]].concat()
@@ -53,6 +55,25 @@ fn scorers<'a>(key: &str, table: &'a Table) -> Vec<Written<'a>> {
         })
     };
     metrics.filter_map(scorer).collect()
+}
+
+/// How far the grades agree of judges that were asked several times.
+fn view(details: &Value) -> TraceView {
+    let judged = details[JUDGED].as_object().into_iter().flatten();
+    let fact = |(metric, judged): (&String, &Value)| {
+        let grades = judged["grades"].as_array()?.iter().filter_map(Value::as_f64);
+        let grades: Vec<String> = grades.map(|grade| grade.to_string()).collect();
+        let agreement = judged["agreement"].as_f64()?;
+        Some(Fact {
+            name: format!("Grades for {metric}"),
+            value: Some(grades.join(", ")),
+            note: format!("{:.0} % of their pairs agree", 100.0 * agreement),
+        })
+    };
+    TraceView {
+        facts: judged.filter_map(fact).collect(),
+        ..TraceView::default()
+    }
 }
 
 /// What its metrics are does not depend on what they compare with, or on where scorers are.

@@ -106,10 +106,9 @@ fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Worklo
         let key = format!("{}.metric", set.key());
         let (table, examples) = Table::read(set, name, files)?;
         // A constraint names a metric alone: the name must say which set measures it.
-        let own = table.metrics.iter().map(|metric| &metric.spec().name);
-        if let Some(twice) = own
-            .into_iter()
-            .find(|name| tables.iter().any(|other| other.measures(name)))
+        let mut own = table.specs.iter().map(|spec| &spec.name);
+        if let Some(twice) =
+            own.find(|name| *name != PROMPT_LENGTH && tables.iter().any(|other| other.measures(name)))
         {
             return Err(BuildError::setting(
                 key,
@@ -196,7 +195,9 @@ impl Table {
         let metrics: Vec<Metric> = columns.into_iter().map(|column| column.metric).collect();
         let specs = metrics
             .iter()
-            .map(|metric| metric.spec().clone())
+            .flat_map(|metric| [Some(metric.spec()), metric.agreement()])
+            .flatten()
+            .cloned()
             .chain([MetricSpec::prompt_length()])
             .collect();
         let ids = |examples: &[Example]| examples.iter().map(|example| example.id.clone()).collect();
@@ -216,7 +217,7 @@ impl Table {
     }
 
     fn measures(&self, metric: &str) -> bool {
-        self.metrics.iter().any(|own| own.spec().name == metric)
+        self.specs.iter().any(|own| own.name == metric)
     }
 }
 
@@ -230,23 +231,16 @@ fn measured_by(metrics: &[MetricDefinition]) -> Value {
     all
 }
 
-/// Refuses metrics that are no tables, by whose `type` is told whether a study runs programs of its own, and a type
-/// that people look for.
+/// Refuses metrics that are no tables: by their `type` is told whether a study runs programs of its own.
 fn check_types(settings: &Settings) -> Result<(), BuildError> {
     let metrics = settings.get("metric").and_then(Value::as_array);
     for (index, metric) in metrics.into_iter().flatten().enumerate() {
-        let problem = match metric.as_object().map(|metric| metric.get("type")) {
-            None => "write each metric as a [[workload.metric]] table",
-            Some(Some(of_type)) if of_type == "similarity" => {
-                "there is no similarity of vectors: the model of the role `embeddings` is asked before a run and \
-                 never in one; use a scorer of your own (`command`, `http`), `rouge` or `judge`"
-            }
-            Some(_) => continue,
-        };
-        return Err(BuildError::setting(
-            format!("{}.metric[{index}]", settings.key()),
-            problem,
-        ));
+        if !metric.is_object() {
+            return Err(BuildError::setting(
+                format!("{}.metric[{index}]", settings.key()),
+                "write each metric as a [[workload.metric]] table",
+            ));
+        }
     }
     Ok(())
 }
@@ -288,6 +282,19 @@ fn compile(
             reference,
             key,
         });
+    }
+    for Column { metric, key, .. } in &columns {
+        let agreement = metric.agreement().map(|spec| spec.name.as_str());
+        if let Some(taken) = definitions
+            .iter()
+            .map(MetricDefinition::name)
+            .find(|name| Some(*name) == agreement)
+        {
+            return Err(BuildError::setting(
+                format!("{key}.repeats"),
+                format!("`{taken}` is how far its grades agree; give the metric of that name another one"),
+            ));
+        }
     }
     Ok(columns)
 }

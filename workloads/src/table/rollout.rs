@@ -6,10 +6,10 @@ use capo_core::usage::Usage;
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Case, Table};
-use crate::metrics::{Finding, Metric, Sample, Scoring, visible};
+use crate::metrics::{Finding, Sample, Scoring, visible};
 
 impl Workload for Table {
     fn name(&self) -> &str {
@@ -62,12 +62,12 @@ impl Workload for Table {
     }
 
     fn max_calls(&self) -> Vec<(Role, u64)> {
-        let judge: u64 = self.metrics.iter().map(Metric::judge_calls).sum();
-        let mut calls = vec![(Role::Agent, 1)];
-        if judge > 0 {
-            calls.push((Role::Judge, judge));
-        }
-        calls
+        let of_metrics = [Role::Judge, Role::Embeddings].map(|role| {
+            let calls = self.metrics.iter().map(|metric| metric.calls(role));
+            (role, calls.sum::<u64>())
+        });
+        let asked = of_metrics.into_iter().filter(|(_, calls)| *calls > 0);
+        [(Role::Agent, 1)].into_iter().chain(asked).collect()
     }
 
     fn rollout<'a>(
@@ -87,6 +87,7 @@ impl Table {
 
         let mut measurements = Measurements::new();
         let mut outcome = Vec::from_iter(remark(&response, &answer));
+        let mut judged = Map::new();
         let scoring = Scoring::of(case.columns.as_ref());
         for (metric, reference) in self.metrics.iter().zip(&case.references) {
             let sample = Sample {
@@ -100,13 +101,21 @@ impl Table {
             let finding = metric.measure(&sample, &context).await?;
             outcome.push(line(metric.spec(), &finding));
             measurements.insert(metric.spec().name.clone(), finding.value);
+            if let (Some(spec), Some(grades)) = (metric.agreement(), finding.judged) {
+                measurements.insert(spec.name.clone(), grades.agreement);
+                judged.insert(metric.spec().name.clone(), json!(grades));
+            }
         }
         measurements.insert(PROMPT_LENGTH.to_owned(), prompt_length(context.prompt));
 
         let trace = Trace {
             messages: vec![Message::user(&case.user), Message::Assistant(response.message)],
             outcome: outcome.join("\n"),
-            details: Value::Null,
+            details: if judged.is_empty() {
+                Value::Null
+            } else {
+                json!({ JUDGED: judged })
+            },
         };
         Ok(Rollout {
             measurements,
@@ -121,6 +130,9 @@ impl Table {
             .ok_or_else(|| crate::unknown_example(&self.name, example))
     }
 }
+
+/// Where the details of a rollout have the grades of judges that were asked several times, by metric.
+pub(super) const JUDGED: &str = "judged";
 
 /// What the critic should know beside the measurements.
 fn remark(response: &ChatResponse, answer: &str) -> Option<String> {

@@ -198,6 +198,56 @@ fn one_question_one_answer_measured() {
     assert_eq!(requests[0].seed, Some(5));
 }
 
+/// Answers a question, and grades that answer by turns.
+struct Torn(RefCell<Vec<u32>>);
+
+impl Caller for Torn {
+    fn call(&self, role: Role, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        let text = match role {
+            Role::Judge => json!({"reason": "So.", "score": self.0.borrow_mut().remove(0)}).to_string(),
+            _ => "4".to_owned(),
+        };
+        let Message::Assistant(message) = Message::assistant(text) else {
+            unreachable!("an assistant message");
+        };
+        let response = ChatResponse {
+            message,
+            finish: Finish::Stop,
+            usage: CallUsage::default(),
+            failed_tries: None,
+        };
+        async { Ok(response) }.boxed_local()
+    }
+}
+
+#[test]
+fn how_far_repeated_judges_agree_is_kept_with_the_rollout() {
+    let judge = |name: &str, repeats: u32| json!({"type": "judge", "name": name, "rubric": "Is it kind?", "best": 5, "repeats": repeats});
+    let settings = with(sums(), &json!({"metric": [judge("once", 1), judge("kind", 3)]}));
+    let table = build(&settings).unwrap().remove(0);
+    assert_eq!(table.max_calls(), [(Role::Agent, 1), (Role::Judge, 8)]);
+    let rollout = roll(&*table, "1", &Torn(RefCell::new(vec![5, 4, 4, 1]))).unwrap();
+    assert_eq!(rollout.measurements["kind"], 0.6);
+    assert_eq!(rollout.measurements["kind_agreement"], 1.0 / 3.0);
+    assert!(!rollout.measurements.contains_key("once_agreement"));
+    let measured: Vec<&str> = table.metrics().iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(measured, ["once", "kind", "kind_agreement", "prompt_length"]);
+    let details = &rollout.trace.details;
+    assert_eq!(details["judged"]["kind"]["grades"], json!([4.0, 4.0, 1.0]));
+    assert_eq!(details["judged"]["once"], Value::Null);
+    let facts = (KIND.view)(details).facts;
+    assert_eq!(facts.len(), 1);
+    assert_eq!(facts[0].name, "Grades for kind");
+    assert_eq!(facts[0].value.as_deref(), Some("4, 4, 1"));
+    assert_eq!(facts[0].note, "33 % of their pairs agree");
+    let length = json!({"type": "length", "name": "kind_agreement"});
+    let error = problem(&json!({"metric": [judge("kind", 3), length]}));
+    assert!(
+        error.starts_with("workload.metric[0].repeats: `kind_agreement` is"),
+        "{error}"
+    );
+}
+
 #[test]
 fn an_empty_answer_is_measured_and_said() {
     let table = build(&sums()).unwrap().remove(0);

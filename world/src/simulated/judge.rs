@@ -33,7 +33,9 @@ pub(super) fn answer(request: &str, parameters: &Parameters, draw: Draw) -> Stri
     let merit = (merit + 0.25 * (1.0 - parameters.competence) * draw.bell()).clamp(0.0, 1.0);
     let (worst, best) = scale(request);
     let score = worst + merit * (best - worst);
-    let score = if (best - worst).abs() > 1.0 {
+    let score = if lower.contains("no grade between") {
+        if merit >= 0.5 { best } else { worst }
+    } else if (best - worst).abs() > 1.0 {
         score.round()
     } else {
         (score * 100.0).round() / 100.0

@@ -32,6 +32,7 @@ mod text;
 mod trace_reading;
 mod user;
 mod vary;
+mod vectors;
 
 pub use agent::SolutionScript;
 pub use model::{Simulated, UnknownModel};

@@ -12,7 +12,7 @@ use super::memory::Memory;
 use super::parameters::{MODELS, Parameters};
 use super::random::{Draw, hash_text};
 use super::router::{self, Part};
-use super::{critic, judge, quoted, request, review, rewriter, tau2_customer, text, vary};
+use super::{critic, judge, quoted, request, review, rewriter, tau2_customer, text, vary, vectors};
 
 /// What the first prompt of somebody who has none is made from.
 const SCRATCH: &str = "Help the user with their request.";
@@ -127,6 +127,18 @@ impl Simulated {
             .seed
             .unwrap_or_else(|| hash_text(router::first_user(request)));
         let draw = self.draw.keyed(seed);
+        if let Some(texts) = request.texts() {
+            let (wrote_nothing, draw) = (AssistantMessage::default(), draw.at(request.messages.len()));
+            return Ok(ChatResponse {
+                message: AssistantMessage {
+                    content: Some(vectors::of(&texts)),
+                    tool_calls: Vec::new(),
+                },
+                finish: Finish::Stop,
+                usage: self.usage(input_tokens, &wrote_nothing, draw),
+                failed_tries: None,
+            });
+        }
         let message = match script {
             Some(script) => script.next(request, self.parameters.name, draw.named("agent").key()),
             None => self.message(request, draw),

@@ -335,10 +335,6 @@ fn bad_settings_of_scorers_are_refused_by_key() {
             json!(["command", "m", ["sh"]]),
             "workload.metric[0]: write each metric as a [[workload.metric]] table",
         ),
-        (
-            json!({"type": "similarity", "name": "m", "expected": "{{ a }}"}),
-            "workload.metric[0]: there is no similarity of vectors",
-        ),
     ] {
         let error = problem(&json!({"metric": [metric]}));
         assert!(error.starts_with(expected), "{expected}: {error}");
