@@ -9,10 +9,12 @@ pub mod evidence;
 mod finalists;
 pub mod methods;
 mod optimize;
+mod pilot;
 pub mod problem;
 mod study;
 pub mod templates;
 mod verify;
 
 pub use optimize::{Outcome, RunError, optimize};
+pub use pilot::{Piloted, pilot};
 pub use verify::{Difference, Verified, verify};

@@ -7,6 +7,7 @@ mod evaluator;
 mod failures;
 mod journal_file;
 mod learning;
+mod pilot;
 mod reuse;
 mod search;
 mod study_file;

@@ -12,6 +12,7 @@ mod feedback;
 mod learning;
 mod measure;
 mod offspring;
+mod pilot;
 mod reuse;
 mod rollouts;
 mod rounds;
