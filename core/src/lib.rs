@@ -15,7 +15,7 @@
 //! | | [`arena`], [`control`] | effects paid once, how a person steers them |
 //! | | [`dual`] | dual steps |
 //! | | [`methods`], [`optimize()`] | the searches, one file each, and a whole run from start to held-out result |
-//! | | [`starts`] | prompts of earlier runs to start from |
+//! | | [`starts`], [`pilot()`] | prompts of earlier runs to start from, the beginning of a run alone |
 //! | | [`templates`], [`evidence`] | what critic and rewriter are sent |
 //! | | [`evaluate`], [`certify`], [`verify()`] | one prompt measured, or tested; a journal checked against itself |
 
@@ -38,7 +38,7 @@ pub mod table;
 pub use journal::run_state;
 pub use reading::{statistics, summary};
 pub use search::{
-    Difference, Outcome, RunError, Verified, arena, certify, control, dual, evaluate, evidence, methods,
-    optimize, problem, starts, templates, verify,
+    Difference, Outcome, Piloted, RunError, Verified, arena, certify, control, dual, evaluate, evidence,
+    methods, optimize, pilot, problem, starts, templates, verify,
 };
 pub use study::{budget, certificate, estimate, ids, metric, score, usage, workload};

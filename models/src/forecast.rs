@@ -160,7 +160,7 @@ impl Forecast {
 }
 
 impl RoleForecast {
-    fn new(
+    pub(crate) fn new(
         role: Role,
         calls: Option<u64>,
         models: &IndexMap<Role, ModelSpec>,

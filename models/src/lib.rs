@@ -32,6 +32,7 @@ mod connecting;
 mod conversation;
 mod embedder;
 mod error;
+pub mod expected;
 mod failure;
 #[cfg(test)]
 mod fixture;

@@ -21,7 +21,7 @@ use capo_core::problem::Problem;
 use capo_core::starts::Start;
 use capo_core::study::{Format, Setting, Study, StudyError};
 use capo_core::workload::Split;
-use capo_core::{Outcome, RunError};
+use capo_core::{Outcome, Piloted, RunError};
 use capo_models::gate::Gate;
 use capo_models::prices::PriceTable;
 use capo_models::{Builder, Keys, Models, Observer, Setup, SetupError};
@@ -444,6 +444,15 @@ impl Session {
     pub async fn optimize(mut self, journal: Journal) -> Result<Outcome, SessionError> {
         let options = self.options();
         Ok(capo_core::optimize(self.setup.problem, journal, self.models, options).await?)
+    }
+
+    /// Makes the first rollouts of the run alone, at most so many.
+    ///
+    /// # Errors
+    /// When the run cannot begin or its journal fails, see [`capo_core::pilot()`].
+    pub async fn pilot(mut self, journal: Journal, rollouts: usize) -> Result<Piloted, SessionError> {
+        let options = self.options();
+        Ok(capo_core::pilot(self.setup.problem, journal, self.models, options, rollouts).await?)
     }
 
     /// Scores one prompt on a split.

@@ -5,9 +5,9 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::fold::Folded;
-use super::phase::Phase;
+use super::phase::{Pause, Phase};
 use super::run::{Inherited, Run};
-use crate::storage::{RunRecord, Storage, StorageError, lock};
+use crate::storage::{RunRecord, RunStatus, Storage, StorageError, lock};
 use crate::worker::torn;
 
 /// Lines folded between two looks at the clock when a journal is read.
@@ -44,6 +44,7 @@ impl Run {
         let record = record
             .ok_or("This browser has no such run. It may have been deleted, or belong to another browser.")?;
         let files = storage.files(&id).await.map_err(failed)?;
+        let was_paused = record.status == RunStatus::Paused;
         self.set_study(record, files);
         self.fold_stored(|read, of| self.phase.set(Phase::Opening(read, of)))
             .await?;
@@ -51,6 +52,9 @@ impl Run {
         let elsewhere = lock::held().await.contains(&id);
         self.phase.set(if elsewhere {
             Phase::InAnotherTab
+        } else if was_paused && self.peek(|folded| folded.state.finished().is_none()) {
+            // Its first rollouts alone were made.
+            Phase::Paused(Pause::Asked)
         } else {
             Phase::Resting
         });

@@ -72,7 +72,9 @@ impl Ended {
                 };
                 Phase::Paused(pausing.unwrap_or(why))
             }
-            (Some(Status::Stopped) | None, Some(why)) => Phase::Paused(why),
+            (Some(Status::Stopped), Some(why)) => Phase::Paused(why),
+            // Its first rollouts alone were made.
+            (None, why) => Phase::Paused(why.unwrap_or(Pause::Asked)),
             _ => Phase::Resting,
         }
     }
@@ -121,6 +123,11 @@ mod tests {
             Phase::Paused(Pause::Asked)
         );
         assert_eq!(pausing(None).phase(), Phase::Paused(Pause::Asked));
+        let piloted = Ended {
+            status: None,
+            ..FINISHED
+        };
+        assert_eq!(piloted.phase(), Phase::Paused(Pause::Asked));
         assert_eq!(FINISHED.phase(), Phase::Resting);
     }
 

@@ -78,6 +78,8 @@ pub(super) struct Inner {
     pub(super) files: DataFiles,
     pub(super) keys: Keys,
     pub(super) keep: bool,
+    /// So many of its first rollouts alone are made when it is started next.
+    pub(super) pilot: Option<usize>,
     /// Nothing that comes of it is shown or kept: it is deleted, nobody looks at it any more, or it is one of the server that
     /// may not be shown before it is asked for anew.
     pub(super) closed: bool,
@@ -132,6 +134,7 @@ impl Run {
                 files: DataFiles::new(),
                 keys: Keys::new(),
                 keep,
+                pilot: None,
                 closed: false,
                 viewers: 0,
                 why: Pause::Asked,

@@ -50,6 +50,8 @@ pub struct NewRun {
     pub files: DataFiles,
     /// The keys it needs.
     pub keys: Keys,
+    /// Make so many of its first rollouts alone, in this browser, and pause.
+    pub pilot: Option<usize>,
 }
 
 impl Runs {
@@ -188,6 +190,7 @@ impl Runs {
             server: None,
         };
         run.set_study(record.clone(), new.files.clone());
+        run.inner.update_value(|inner| inner.pilot = new.pilot);
         run.phase.set(Phase::Resting);
         // Asks the browser not to clear the runs when it needs room; it may decline.
         let _ = window().navigator().storage().persist();

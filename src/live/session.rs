@@ -50,6 +50,7 @@ impl Run {
                 keep: inner.keep,
                 known: inner.folded.lines(),
                 elapsed: inner.elapsed / 1000.0,
+                pilot: inner.pilot.take(),
             }
         });
         if let Some(order) = order {

@@ -32,6 +32,7 @@ fn orders_arrive_as_they_were_given() {
             keep: true,
             known: 12,
             elapsed: 1.5,
+            pilot: Some(5),
         },
         Order::Interrupt {
             listed: RunStatus::Paused,

@@ -100,6 +100,7 @@ fn take(order: Order, attached: JsValue) {
             keep,
             known,
             elapsed,
+            pilot,
         } => work::begin(Work {
             run,
             study,
@@ -108,6 +109,7 @@ fn take(order: Order, attached: JsValue) {
             keep,
             known,
             elapsed,
+            pilot,
         }),
         Order::Interrupt { listed } => work::interrupt(listed),
         Order::Steer { change } => work::steer(change),

@@ -80,6 +80,8 @@ pub enum Order {
         known: u64,
         /// Seconds that it has run for.
         elapsed: f64,
+        /// Make so many of its first rollouts alone, and leave it there.
+        pilot: Option<usize>,
     },
     /// Start nothing new, finish what is under way, end.
     Interrupt {

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use capo_core::arena::Halt;
 use capo_core::control::Control;
 use capo_core::journal::{Event, Journal, Status, SteerEvent};
 use capo_core::reading::progress::{Progress, Times};
@@ -41,6 +42,8 @@ pub(super) struct Work {
     pub(super) known: u64,
     /// Seconds that it has run for.
     pub(super) elapsed: f64,
+    /// Make so many of its first rollouts alone.
+    pub(super) pilot: Option<usize>,
 }
 
 /// Runs or resumes a study, unless one is under way.
@@ -141,14 +144,27 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
         }));
     }
     let options = session.options(control, Rc::new(tell_of_wait));
-    let outcome = capo_core::optimize(session.0.problem, journal, models, options).await;
+    let problem = session.0.problem;
+    let ended = match work.pilot {
+        Some(rollouts) => {
+            let piloted = capo_core::pilot(problem, journal, models, options, rollouts).await;
+            piloted.map(|piloted| (piloted.journal, piloted.halt))
+        }
+        None => {
+            let outcome = capo_core::optimize(problem, journal, models, options).await;
+            outcome.map(|outcome| (outcome.journal, None))
+        }
+    };
     opened.store.settle().await;
-    let journal = outcome.map_err(|error| error.to_string())?.journal;
+    let (journal, halt) = ended.map_err(|error| error.to_string())?;
     if let Some(storage) = storage {
         let times = times.borrow().clone();
         keep_record(&storage, &work.run, journal.state(), times).await;
     }
-    Ok(())
+    match halt {
+        Some(Halt::Failed { message, .. }) => Err(message),
+        _ => Ok(()),
+    }
 }
 
 /// How long a worker computes before it looks at its messages.
@@ -299,7 +315,8 @@ async fn keep_record(storage: &Storage, run: &str, state: &RunState, times: Time
             match state.finished().map(|finished| finished.status) {
                 Some(Status::Stopped) => record.status = INTERRUPTED.get(),
                 Some(status) => record.status = RunStatus::Ended(status),
-                None => {}
+                // Its first rollouts alone were made.
+                None => record.status = RunStatus::Paused,
             }
             record.progress = Progress::of(state);
             record.times = times;

@@ -9,6 +9,7 @@ pub mod evidence;
 mod finalists;
 pub mod methods;
 mod optimize;
+mod pilot;
 pub mod problem;
 pub mod starts;
 mod study;
@@ -16,4 +17,5 @@ pub mod templates;
 mod verify;
 
 pub use optimize::{Outcome, RunError, optimize};
+pub use pilot::{Piloted, pilot};
 pub use verify::{Difference, Verified, verify};

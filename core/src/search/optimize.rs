@@ -167,7 +167,7 @@ pub(crate) async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
 
 /// How many candidates [`settle`] may have to measure on the whole split. Thresholds relative to the
 /// seed have it measured there before the search.
-fn finalists(arena: &Arena, method: &dyn Method) -> u64 {
+pub(crate) fn finalists(arena: &Arena, method: &dyn Method) -> u64 {
     let beside_the_pool = match method.choice() {
         Choice::Retained => 0,
         Choice::BestFeasible => REMEMBERED + usize::from(!thresholds_are_relative(arena)),
@@ -175,7 +175,7 @@ fn finalists(arena: &Arena, method: &dyn Method) -> u64 {
     (method.pool() + beside_the_pool) as u64
 }
 
-fn thresholds_are_relative(arena: &Arena) -> bool {
+pub(crate) fn thresholds_are_relative(arena: &Arena) -> bool {
     let problem = arena.problem().borrow();
     let mut constraints = problem.constraints().iter();
     constraints.any(|constraint| constraint.relative_to_seed.is_some())

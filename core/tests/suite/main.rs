@@ -13,6 +13,7 @@ mod journal_file;
 #[path = "../../examples/ladder.rs"]
 mod ladder;
 mod learning;
+mod pilot;
 mod reuse;
 mod search;
 mod starts;

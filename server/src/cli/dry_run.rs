@@ -1,10 +1,11 @@
-//! `capo optimize --dry-run`: what a run costs at most.
+//! `capo optimize --dry-run`: what a run costs at most, and is expected to by what was measured of it.
 
 use std::path::Path;
 
 use capo_core::budget::Budget;
 use capo_core::journal::JournalError;
 use capo_core::study::differences;
+use capo_models::expected::{Expected, Figure};
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 use capo_models::{Builder, Setup};
@@ -19,6 +20,25 @@ use capo_core::table::Table;
 /// Differences to another study that are looked for.
 const DIFFERENCES: usize = 8;
 
+/// What `--pilot` took.
+#[derive(Debug, Serialize)]
+pub(super) struct Pilot {
+    /// Rollouts that were asked for.
+    pub(super) asked: u64,
+    /// Rollouts of the seed prompt that the search begins with.
+    pub(super) of: u64,
+    /// Rollouts made now; the others were in the journal, or failed.
+    pub(super) rollouts: u64,
+    /// Model calls.
+    pub(super) calls: u64,
+    /// Tokens read and written.
+    pub(super) tokens: u64,
+    /// US dollars; null where a price is unknown.
+    pub(super) usd: Option<f64>,
+    /// Seconds until the last was made.
+    pub(super) seconds: f64,
+}
+
 /// The object of `--dry-run --json`.
 #[derive(Serialize)]
 struct DryRun {
@@ -26,8 +46,11 @@ struct DryRun {
     forecast: Forecast,
     /// Rollouts the journal holds already.
     paid_rollouts: u64,
-    /// What the whole run comes to at the price of those, critiques and rewrites included.
-    usd_at_this_rate: Option<f64>,
+    /// What was made of the run just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pilot: Option<Pilot>,
+    /// What the whole run is expected to take by the rollouts in the journal; null without any.
+    expected: Option<Expected>,
     /// What the examples kept for the test can certify, a sentence for each constraint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reach: Vec<String>,
@@ -40,12 +63,13 @@ struct DryRun {
     journal: Option<String>,
 }
 
-/// Tells the bounds; reads the journal if there is one, and writes nothing. Of a run that a server makes, with its own keys,
-/// there is no `journal` on this machine.
+/// Tells the bounds, and what `pilot` took; reads the journal if there is one, and writes nothing. Of a run that a server
+/// makes, with its own keys, there is no `journal` on this machine.
 pub(super) fn run(
     file: &StudyFile,
     prices: &PriceTable,
     journal: Option<&Path>,
+    pilot: Option<Pilot>,
     json: bool,
 ) -> Result<Ending, Failure> {
     let Setup { problem, specs } = file.setup()?;
@@ -53,7 +77,7 @@ pub(super) fn run(
         study: file.name.clone(),
         error,
     })?;
-    let (mut paid_rollouts, mut usd_at_this_rate) = (0, None);
+    let (mut paid_rollouts, mut expected) = (0, None);
     let begun = journal.map(|path| Ok::<_, SessionError>(RecordedRun::read_begun(path)?.zip(Some(path))));
     if let Some((recorded, path)) = begun.transpose()?.flatten() {
         if !recorded.study.is_of(&problem.id()) {
@@ -68,20 +92,8 @@ pub(super) fn run(
             let error = SessionError::journal(path, JournalError::OtherStudy(lines));
             return Err(Failure::of_run(error, path, "Choose another file with --journal"));
         }
-        let ledger = recorded.state.ledger();
         paid_rollouts = recorded.state.rollouts().count();
-        // A branch paid nothing itself for what it shares with another run.
-        let own = ledger.rollouts();
-        let share = forecast
-            .rollouts
-            .filter(|_| own > 0)
-            .map(|all| all as f64 / own as f64);
-        usd_at_this_rate = ledger
-            .usage()
-            .total()
-            .usd
-            .zip(share)
-            .map(|(usd, share)| usd * share);
+        expected = Expected::of(&recorded.state, &problem.study().budget, prices);
     }
     let mut missing = Vec::new();
     if journal.is_some() {
@@ -93,7 +105,8 @@ pub(super) fn run(
     let dry_run = DryRun {
         forecast,
         paid_rollouts,
-        usd_at_this_rate,
+        pilot,
+        expected,
         reach: problem.reach(),
         asks: capo_workloads::asked_outside(&file.study.workload),
         missing,
@@ -111,52 +124,49 @@ fn render(dry_run: &DryRun, name: &str) -> String {
     let DryRun {
         forecast,
         paid_rollouts,
-        usd_at_this_rate,
+        pilot,
+        expected,
         reach,
         asks,
         missing,
         journal,
     } = dry_run;
-    let unbudgeted = &forecast.without_budget;
-    let mut text = format!("{name}: at most, failed tries aside\n");
-    let bound = |bound: Option<u64>| bound.map_or_else(|| "no bound".to_owned(), count);
-    let mut grid = Table::default();
-    grid.row(["rollouts".into(), bound(forecast.rollouts)]);
-    grid.row(["  of the search".into(), bound(unbudgeted.search_rollouts)]);
-    grid.row(["  held out".into(), count(unbudgeted.evaluation_rollouts)]);
-    grid.row(["model calls".into(), bound(forecast.calls)]);
-    for (role, asked) in &forecast.by_role {
-        let price = asked.price.map_or_else(
-            || "price unknown".to_owned(),
-            |price| format!("${} in, ${} out per million tokens", price.input, price.output),
-        );
-        grid.row([format!("  {role} ({}; {price})", asked.model), bound(asked.calls)]);
-    }
-    grid.row(["dollars".to_owned(), dollars(forecast.usd)]);
-    text += &grid.text(2);
+    let mut text = pilot.as_ref().map_or_else(String::new, piloted);
+    text += &match expected {
+        Some(expected) => format!(
+            "{name}: expected by {}, and at most; failed tries aside\n",
+            counted(expected.measured, "rollout")
+        ),
+        None => format!("{name}: at most, failed tries aside\n"),
+    };
+    text += &bounds(forecast, expected.as_ref()).text(2);
     if !forecast.calls_all_known {
         text += "Calls that the agent makes on its own are counted when it reports them, and come on top.\n";
     }
-    if forecast.usd.is_none() {
-        text += "Tokens per call are not known beforehand; `usd` under [budget] sets a bound in dollars.\n";
+    match expected {
+        Some(expected) => text += &reading(expected),
+        None if forecast.usd.is_none() => {
+            text += "Tokens per call are not known beforehand; `usd` under [budget] sets a bound in dollars";
+            text += match journal {
+                Some(_) => ", and --pilot 5 measures what to expect.\n",
+                None => ".\n",
+            };
+        }
+        None => {}
     }
     text += &budget(
         &forecast.budget,
         &forecast.cut_by,
-        unbudgeted.search_rollouts.is_none(),
+        forecast.without_budget.search_rollouts.is_none(),
     );
     if let Some(told) = &forecast.too_small {
         text += &format!("{told}\n");
     }
     if let (Some(journal), 1..) = (journal, *paid_rollouts) {
         text += &format!(
-            "Paid already, in {journal}: {}",
+            "Paid already, in {journal}: {}.\n",
             counted(*paid_rollouts, "rollout")
         );
-        text += &match usd_at_this_rate {
-            Some(usd) => format!("; at their price the whole comes to {}.\n", dollars(Some(*usd))),
-            None => ".\n".to_owned(),
-        };
     }
     for sentence in reach {
         text += &format!("Test: {sentence}\n");
@@ -168,6 +178,112 @@ fn render(dry_run: &DryRun, name: &str) -> String {
         text += &format!("Missing for a run: {missing}\n");
     }
     text
+}
+
+/// The bounds, beside what is expected where that is known.
+fn bounds(forecast: &Forecast, expected: Option<&Expected>) -> Table {
+    let unbudgeted = &forecast.without_budget;
+    let bound = |bound: Option<u64>| bound.map_or_else(|| "no bound".to_owned(), count);
+    let mut grid = Table::default();
+    let mut row = |name: String, of: Option<String>, most: String| {
+        let of = expected.map(|_| of.unwrap_or_default());
+        grid.row([name].into_iter().chain(of).chain([most]));
+    };
+    if expected.is_some() {
+        row(String::new(), Some("expected".into()), "at most".into());
+    }
+    let rounded = |value: f64| count(value.round() as u64);
+    row(
+        "rollouts".into(),
+        expected.map(|expected| count(expected.rollouts)),
+        bound(forecast.rollouts),
+    );
+    row("  of the search".into(), None, bound(unbudgeted.search_rollouts));
+    row("  held out".into(), None, count(unbudgeted.evaluation_rollouts));
+    row(
+        "model calls".into(),
+        expected.map(|expected| expected.calls.text(rounded)),
+        bound(forecast.calls),
+    );
+    for (role, asked) in &forecast.by_role {
+        let price = asked.price.map_or_else(
+            || "price unknown".to_owned(),
+            |price| format!("${} in, ${} out per million tokens", price.input, price.output),
+        );
+        row(
+            format!("  {role} ({}; {price})", asked.model),
+            expected.map(|expected| count(expected.by_role.get(role).map_or(0, |asked| asked.calls))),
+            bound(asked.calls),
+        );
+    }
+    if let Some(expected) = expected {
+        let tokens = expected.tokens.text(rounded);
+        row("tokens".into(), Some(tokens), bound(forecast.tokens));
+    }
+    row(
+        "dollars".into(),
+        expected.map(|expected| unless_unknown(expected.usd, |usd| dollars(Some(usd)))),
+        dollars(forecast.usd),
+    );
+    if let Some(expected) = expected {
+        let time = format!(
+            "time, {} at once",
+            counted(expected.concurrency as u64, "rollout")
+        );
+        let most = forecast.budget.seconds.map_or_else(|| "no bound".into(), span);
+        row(time, Some(unless_unknown(expected.seconds, span)), most);
+    }
+    grid
+}
+
+/// What is expected of a quantity.
+fn unless_unknown(figure: Option<Figure>, write: fn(f64) -> String) -> String {
+    figure.map_or_else(|| "unknown".into(), |figure| figure.text(write))
+}
+
+/// A duration.
+fn span(seconds: f64) -> String {
+    if seconds < 120.0 {
+        format!("{seconds:.0} s")
+    } else if seconds < 7200.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3600.0)
+    }
+}
+
+/// What was made of the run just now.
+fn piloted(pilot: &Pilot) -> String {
+    let mut text = format!(
+        "Pilot: {} made now, {}, {}, cost {}, {}.",
+        counted(pilot.rollouts, "rollout"),
+        counted(pilot.calls, "call"),
+        counted(pilot.tokens, "token"),
+        dollars(pilot.usd),
+        span(pilot.seconds),
+    );
+    if pilot.asked > pilot.of {
+        let of = counted(pilot.of, "rollout");
+        text += &format!(" The search begins with no more than {of} of the seed prompt.");
+    }
+    text + "\n"
+}
+
+/// What is measured of it, and what estimated.
+fn reading(expected: &Expected) -> String {
+    let mut text = String::from(
+        "Expected, if every rewrite gives a prompt of its own: what rollouts take is measured, with two standard errors",
+    );
+    if expected.by_role.values().any(|asked| !asked.measured) {
+        text += "; critiques and rewrites are estimated from the lengths of prompts";
+    }
+    if expected.share < 1.0 {
+        text += &format!(
+            ". The budget has room for {:.0} % of that course",
+            100.0 * expected.share
+        );
+    }
+    text + ".\n"
 }
 
 /// What the budget allows, and whether it can end the run early.

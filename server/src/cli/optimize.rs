@@ -1,15 +1,19 @@
 //! `capo optimize`: run or resume a study.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use capo_core::journal::{FinishedEvent, Fsync, Status};
+use capo_core::arena::Halt;
+use capo_core::journal::{FinishedEvent, Fsync, Journal, Status};
 use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
 use clap::ValueEnum as _;
 
 use super::command_line::CommandLine;
+use super::dry_run::Pilot;
 use super::failure::{Ending, Failure, print, print_data, print_json};
 use super::from::start_from;
 use super::journal::is_journal;
@@ -23,7 +27,7 @@ use super::{Prices, StudyArgument, dry_run, report};
 use crate::files::{NewFile, write_whole};
 use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
-use crate::session::{Session, open_journal};
+use crate::session::{Session, SessionError, open_journal};
 use crate::stderr::warn;
 
 /// Search for the prompt that scores best inside every threshold; resumes a run that was stopped.
@@ -44,9 +48,13 @@ pub(crate) struct OptimizeArgs {
     /// search starts from those that did best there by this study's thresholds, and measures them anew.
     #[arg(long, value_name = "JOURNAL", num_args = 1..)]
     from: Vec<PathBuf>,
-    /// Say what the run will cost at most, and touch nothing.
+    /// Say what the run will cost at most, and touch nothing; with rollouts in its journal also what it is expected to.
     #[arg(long, conflicts_with_all = ["reuse", "from"])]
     dry_run: bool,
+    /// With --dry-run, make the first so many rollouts of the seed prompt, to say what the run is expected to cost. They
+    /// are kept in its journal, and it pays for none of them again.
+    #[arg(long, value_name = "N", requires = "dry_run", conflicts_with = "remote")]
+    pilot: Option<NonZeroUsize>,
     #[command(flatten)]
     telling: Telling,
     /// When the disk is asked to keep what was written.
@@ -97,49 +105,26 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     let prices = args.prices.table()?;
     if args.dry_run {
         let place = (!args.on_server.is_asked_for()).then_some(path.as_path());
-        return dry_run::run(&file, &prices, place, args.telling.json);
+        let Some(rollouts) = args.pilot else {
+            return dry_run::run(&file, &prices, place, None, args.telling.json);
+        };
+        let session = Session::new(&file, &file.keys(), prices.clone())?;
+        let Some((pilot, ending)) = pilot(args, &path, session, rollouts.get())? else {
+            return Ok(Ending::Stopped);
+        };
+        dry_run::run(&file, &prices, place, Some(pilot), args.telling.json)?;
+        return Ok(ending);
     }
 
     // Everything that can be wrong with the study is found before the journal is touched.
     let mut session = Session::new(&file, &file.keys(), prices)?;
     args.reuse.read_for(&mut session, &file)?;
     start_from(&args.from, &mut session, &file)?;
-    let journal = open_journal(&path, args.fsync.into(), "--journal")?;
-    if journal
-        .state()
-        .study()
-        .is_some_and(|study| study.is_of(&session.problem().id()))
-    {
-        warn(&known(journal.state(), &path));
-        if !args.from.is_empty() && journal.state().rollouts().count() > 0 {
-            warn("--from adds nothing to a run that has begun: its journal holds what it started from");
-        }
-    }
-
-    if let (None, Some(told)) = (journal.state().study(), methods::too_small(session.problem())) {
-        warn(&told);
-    }
-
     let resume = resume_command(args);
-    let progress = Progress::of_search(args.telling.log);
-    session.tell(progress.of_waits());
-    let interrupts = Interrupts::of_run(resume.to_string())?;
-    let watched = Watched {
-        path: &path,
-        interrupts: &interrupts,
-        way_out: "Choose another file with --journal",
-        progress: &progress,
-    };
-    let outcome = watched.carry_out(
-        journal,
-        &session.wires(),
-        |_, _| {},
-        async |journal| session.optimize(journal).await,
-    )?;
+    let outcome = over_journal(args, &path, session, async |session: Session, journal| {
+        session.optimize(journal).await
+    })?;
     let Some(outcome) = outcome else {
-        warn(&format!(
-            "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
-        ));
         return Ok(Ending::Stopped);
     };
 
@@ -157,6 +142,92 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
         write_prompt(out, state, &outcome.finished)?;
     }
     Ok(ending(state, &outcome.finished, &resume))
+}
+
+/// Opens the journal and carries out `run` over it, watched; `None` when it was dropped at once, which is said.
+fn over_journal<T>(
+    args: &OptimizeArgs,
+    path: &Path,
+    session: Session,
+    run: impl AsyncFnOnce(Session, Journal) -> Result<T, SessionError>,
+) -> Result<Option<T>, Failure> {
+    let journal = open_journal(path, args.fsync.into(), "--journal")?;
+    if journal
+        .state()
+        .study()
+        .is_some_and(|study| study.is_of(&session.problem().id()))
+    {
+        warn(&known(journal.state(), path));
+        if !args.from.is_empty() && journal.state().rollouts().count() > 0 {
+            warn("--from adds nothing to a run that has begun: its journal holds what it started from");
+        }
+    }
+    // Of a pilot the forecast says so.
+    if let (None, None, Some(told)) = (
+        args.pilot,
+        journal.state().study(),
+        methods::too_small(session.problem()),
+    ) {
+        warn(&told);
+    }
+    let resume = resume_command(args);
+    let progress = Progress::of_search(args.telling.log);
+    session.tell(progress.of_waits());
+    let interrupts = Interrupts::of_run(resume.to_string())?;
+    let watched = Watched {
+        path,
+        interrupts: &interrupts,
+        way_out: "Choose another file with --journal",
+        progress: &progress,
+    };
+    let wires = session.wires();
+    let outcome = watched.carry_out(
+        journal,
+        &wires,
+        |_, _| {},
+        async |journal| run(session, journal).await,
+    )?;
+    if outcome.is_none() {
+        warn(&format!(
+            "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
+        ));
+    }
+    Ok(outcome)
+}
+
+/// Makes the first rollouts of the run and tells what they took, and how that ended; `None` when it was dropped at once.
+fn pilot(
+    args: &OptimizeArgs,
+    path: &Path,
+    session: Session,
+    asked: usize,
+) -> Result<Option<(Pilot, Ending)>, Failure> {
+    let began = Instant::now();
+    let piloted = over_journal(args, path, session, async |session: Session, journal| {
+        session.pilot(journal, asked).await
+    })?;
+    let Some(piloted) = piloted else { return Ok(None) };
+    let ending = match &piloted.halt {
+        None => Ending::Done,
+        Some(Halt::Failed { message, .. }) => {
+            warn(&format!("error: {}", message.replace('\n', " ")));
+            Status::Failed.into()
+        }
+        Some(halt) => {
+            warn(&format!("stopped: {halt}"));
+            Ending::Stopped
+        }
+    };
+    let pilot = Pilot {
+        asked: asked as u64,
+        of: piloted.first as u64,
+        rollouts: piloted.rollouts,
+        calls: piloted.usage.calls,
+        tokens: piloted.usage.tokens(),
+        usd: piloted.usage.usd,
+        seconds: began.elapsed().as_secs_f64(),
+    };
+    Ok(Some((pilot, ending)))
 }
 
 /// Where shells and programs find standard output, which may be a file that is not to be replaced.

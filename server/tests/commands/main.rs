@@ -155,6 +155,52 @@ fn a_dry_run_names_what_the_models_still_lack() {
 }
 
 #[test]
+fn a_pilot_says_what_to_expect_and_the_run_pays_for_none_of_it_again() {
+    let place = Place::new();
+    let pilot = "optimize study.toml --journal run.jsonl --dry-run --pilot";
+    let told = place.capo(&format!("{pilot} 4 --json")).json();
+    assert_eq!(
+        (&told["pilot"]["rollouts"], &told["pilot"]["of"]),
+        (&4.into(), &6.into())
+    );
+    assert_eq!(
+        (&told["paid_rollouts"], &told["expected"]["measured"]),
+        (&4.into(), &4.into())
+    );
+    let calls = |end: &str| told["expected"]["calls"][end].as_f64().unwrap();
+    assert!(calls("low") <= calls("mean") && calls("mean") <= calls("high"));
+    assert!(
+        calls("mean") < told["calls"].as_f64().unwrap(),
+        "less than at most"
+    );
+    assert_eq!(told["expected"]["by_role"]["rewriter"]["measured"], false);
+
+    let all = place.capo(&format!("{pilot} 50"));
+    for part in [
+        "Pilot: 2 rollouts made now",
+        "no more than 6 rollouts of the seed prompt",
+        "small desk: expected by 6 rollouts, and at most",
+        "critiques and rewrites are estimated",
+    ] {
+        assert!(all.stdout.contains(part), "{part}: {}", all.stdout);
+    }
+    assert_eq!(place.capo("journal verify run.jsonl").code, 0);
+    let (with, alone) = (
+        place.optimize("study.toml", "run.jsonl"),
+        place.optimize("study.toml", "alone.jsonl"),
+    );
+    for part in ["best", "evaluation", "multipliers", "status"] {
+        assert_eq!(with[part], alone[part], "{part}");
+    }
+    assert_eq!(with["usage"]["rollouts"], alone["usage"]["rollouts"]);
+    let after = place
+        .capo("optimize study.toml --journal run.jsonl --dry-run --json")
+        .json();
+    assert_eq!(after["expected"]["by_role"]["rewriter"]["measured"], true);
+    assert_eq!(place.capo("optimize study.toml --pilot 4").code, 64);
+}
+
+#[test]
 fn a_program_hears_one_json_object_a_line() {
     let place = Place::new();
     let ended = place.capo("optimize study.toml --journal run.jsonl --log json --json");

@@ -5,6 +5,8 @@ use std::time::Duration;
 use capo_core::budget::Budget;
 use capo_core::reading::phase::Phase as Doing;
 use capo_core::run_state::RunState;
+use capo_models::expected::{Expected, Figure};
+use capo_models::prices::PriceTable;
 use capo_models::{ProviderName, Wait};
 use leptos::prelude::*;
 
@@ -61,13 +63,47 @@ fn Course(run: Run) -> impl IntoView {
         run.read(|folded| folded.overview().map(|seen| moment(&seen, folded, run)))
             .unwrap_or_default()
     });
+    let expected = Memo::new(move |_| {
+        let waits = matches!(run.phase.get(), Phase::Paused(_) | Phase::Resting);
+        run.read(|folded| waits.then(|| expected(&folded.state)))
+            .flatten()
+    });
     view! {
         <div>
             <RoundRuler data=data label=sentence/>
             <p class="note moment">{sentence}</p>
             <Waits run/>
+            {move || expected.get().map(|words| view! { <p class="note">{words}</p> })}
         </div>
     }
+}
+
+/// What the whole study is expected to take, by a run of which nothing but the seed prompt is measured.
+fn expected(state: &RunState) -> Option<String> {
+    if !state.rounds().is_empty() || state.finished().is_some() {
+        return None;
+    }
+    let expected = Expected::of(state, &state.budget(), &PriceTable::shipped())?;
+    Some(format!(
+        "By {}, the whole study is expected to take {} rollouts, {} calls, {} tokens, {} and {}. Critiques and rewrites \
+         are estimated from the lengths of prompts; nothing that was measured is paid again.",
+        format::counted(expected.measured as usize, "rollout"),
+        format::count(expected.rollouts),
+        expected.calls.text(|calls| format::count(calls.round() as u64)),
+        expected
+            .tokens
+            .text(|tokens| format::tokens(tokens.round() as u64)),
+        unless_unknown(
+            expected.usd,
+            |usd| format::dollars(Some(usd)),
+            "number of dollars"
+        ),
+        unless_unknown(expected.seconds, format::span, "time"),
+    ))
+}
+
+fn unless_unknown(figure: Option<Figure>, write: fn(f64) -> String, what: &str) -> String {
+    figure.map_or_else(|| format!("an unknown {what}"), |figure| figure.text(write))
 }
 
 /// Who is waited for, as long as somebody is. Its place is kept, so that nothing below moves.

@@ -12,6 +12,7 @@ use super::credentials::{KeyFields, provider_of};
 use super::form::Form;
 use super::further::Further;
 use super::place::Place;
+use super::prices;
 use super::section::Section;
 use super::settings::{Kind, Setting};
 use super::shared;
@@ -366,7 +367,16 @@ fn ModelName(role: Role) -> impl IntoView {
     let input = move |event| {
         let name = event_target_value(&event);
         let name = (!name.trim().is_empty()).then(|| Value::String(name.trim().to_owned()));
-        form.edit(|draft| Place::Model(role).set(&mut draft.study, "model", name));
+        let mut is_bounded = false;
+        form.edit(|draft| {
+            let was_priced = prices::is_priced(&draft.study);
+            Place::Model(role).set(&mut draft.study, "model", name);
+            is_bounded = prices::bound_dollars(&mut draft.study, was_priced);
+        });
+        if is_bounded {
+            // The field of the dollars shows it.
+            form.renew(|_| {});
+        }
     };
     view! {
         <div class="field">

@@ -44,6 +44,28 @@ fn roles(study: &Study, before: &[(Role, String)]) -> Vec<(Role, String)> {
     asked.collect()
 }
 
+/// Dollars that a run may spend unless somebody says otherwise, once one of its models has a price.
+const USUAL_LIMIT: f64 = 5.0;
+
+/// Whether one of its models is elsewhere, has a name and a price.
+pub(super) fn is_priced(study: &Study) -> bool {
+    study.models.values().any(|table| {
+        let provider = provider_of(table).filter(|provider| !provider.in_process);
+        let is_named =
+            provider.is_some_and(|provider| table["model"].is_string() || provider.model.is_some());
+        is_named && unpriced(table).is_none()
+    })
+}
+
+/// Bounds the dollars of a study that has come by its first model with a price, unless they are bounded.
+pub(super) fn bound_dollars(study: &mut Study, was_priced: bool) -> bool {
+    let bounds = !was_priced && study.budget.usd.is_none() && is_priced(study);
+    if bounds {
+        study.budget.usd = Some(USUAL_LIMIT);
+    }
+    bounds
+}
+
 /// That dollars cannot be counted: a budget of them would end the run with its first call.
 pub(super) fn without_price(study: &Study, asked: &[Role]) -> Option<Problem> {
     study.budget.usd?;
@@ -178,6 +200,25 @@ mod tests {
         let mut unbounded = study(own(None));
         unbounded.budget.usd = None;
         assert_eq!(without_price(&unbounded, &asked), None);
+    }
+
+    #[test]
+    fn the_first_price_bounds_the_dollars() {
+        let mut listed = study(json!({ "provider": "openai", "model": "gpt-4o-mini" }));
+        assert!(!bound_dollars(&mut listed, false), "they are bounded");
+        listed.budget.usd = None;
+        assert!(!bound_dollars(&mut listed, true), "somebody took the bound away");
+        assert!(bound_dollars(&mut listed, false));
+        assert_eq!(listed.budget.usd, Some(USUAL_LIMIT));
+        for table in [
+            own(None),
+            json!({ "provider": "openai" }),
+            json!({ "provider": "simulated" }),
+        ] {
+            let mut unpriced = study(table);
+            unpriced.budget.usd = None;
+            assert!(!bound_dollars(&mut unpriced, false));
+        }
     }
 
     #[test]

@@ -21,6 +21,9 @@ use crate::live::{NewRun, Runs};
 use crate::studies;
 use crate::worker::protocol::DataFiles;
 
+/// How many examples the seed prompt is measured on to say what the whole study will take.
+const PILOT: usize = 5;
+
 /// Runs the study, with its models or with simulated ones.
 #[component]
 pub(super) fn Start() -> impl IntoView {
@@ -41,7 +44,7 @@ pub(super) fn Start() -> impl IntoView {
     });
     let unready = Memo::new(move |_| form.problems.with(|problems| !problems.is_empty()));
     let is_sending = move || sending.get().then_some("true");
-    let begin = move |study: Result<Study, Vec<Problem>>, keys: Keys| {
+    let begin = move |study: Result<Study, Vec<Problem>>, keys: Keys, pilot: Option<usize>| {
         if sending.get_untracked() {
             return;
         }
@@ -50,7 +53,7 @@ pub(super) fn Start() -> impl IntoView {
             first.map(|problem| problem.message).unwrap_or_default()
         });
         let files = form.draft.with_untracked(Draft::named_files);
-        let new = study.and_then(|study| new_run(&study, files, keys));
+        let new = study.and_then(|study| new_run(&study, files, keys, pilot));
         let new = match untrack(|| on_server.gone()) {
             // Not here, with one's own keys, in its stead.
             Some(gone) => Err(gone),
@@ -82,19 +85,24 @@ pub(super) fn Start() -> impl IntoView {
     };
     let run = {
         let begin = begin.clone();
-        move |_| {
+        move |pilot: Option<usize>| {
             let study = form.checked.get_untracked();
             let keys = study
                 .as_ref()
                 .map(|study| untrack(|| form.allowed_keys(study)))
                 .unwrap_or_default();
-            begin(study, keys);
+            begin(study, keys, pilot);
         }
     };
+    let measure = {
+        let run = run.clone();
+        move |_| run(Some(PILOT))
+    };
+    let cannot_run = move || unready.get() || !missing.with(Vec::is_empty);
     let simulated = form.memo(|study| capo_workloads::of(&study.workload).is_some_and(|kind| kind.simulated));
     let simulate = move |_| {
         let study = form.draft.with_untracked(|draft| draft.simulated().checked());
-        begin(study, Keys::new());
+        begin(study, Keys::new(), None);
     };
     view! {
         <div class="stack close">
@@ -102,10 +110,10 @@ pub(super) fn Start() -> impl IntoView {
             <button
                 class="primary"
                 type="button"
-                disabled=move || unready.get() || !missing.with(Vec::is_empty)
+                disabled=cannot_run
                 aria-disabled=is_sending
                 aria-describedby="start-why"
-                on:click=run
+                on:click=move |_| run(None)
             >
                 <svg viewBox="0 0 12 12" aria-hidden="true">
                     <path d="M2 0.8L11 6 2 11.2z"/>
@@ -115,6 +123,19 @@ pub(super) fn Start() -> impl IntoView {
             <div class="note" id="start-why">
                 {move || missing.with(|missing| why(form, missing))}
             </div>
+            <Show when=move || !is_there.get()>
+                <button
+                    type="button"
+                    disabled=cannot_run
+                    aria-describedby="pilot-note"
+                    on:click=measure.clone()
+                >
+                    {format!("Measure the seed prompt on {PILOT} examples first")}
+                </button>
+                <div class="note" id="pilot-note">
+                    "The run pauses there and says what the whole is expected to take. What was measured is not paid again."
+                </div>
+            </Show>
             <Show when=move || simulated.get()>
                 <button
                     type="button"
@@ -179,7 +200,7 @@ fn item(problem: Problem) -> impl IntoView {
     view! { <div>{named} {problem.message}</div> }
 }
 
-fn new_run(study: &Study, files: DataFiles, keys: Keys) -> Result<NewRun, String> {
+fn new_run(study: &Study, files: DataFiles, keys: Keys, pilot: Option<usize>) -> Result<NewRun, String> {
     Ok(NewRun {
         name: format::label(&study.study.name),
         method: study.study.method.clone(),
@@ -188,5 +209,6 @@ fn new_run(study: &Study, files: DataFiles, keys: Keys) -> Result<NewRun, String
         study: study.to_toml().map_err(|error| error.to_string())?,
         files,
         keys,
+        pilot,
     })
 }

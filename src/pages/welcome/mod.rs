@@ -169,6 +169,7 @@ fn demonstration() -> Result<NewRun, String> {
         study: study.to_toml().map_err(|error| error.to_string())?,
         files: DataFiles::new(),
         keys: Keys::new(),
+        pilot: None,
     })
 }
 

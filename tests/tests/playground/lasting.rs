@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use capo_browser::Key;
 use capo_tests::journal::of_kind;
-use capo_tests::stub::{Answer, Stub};
+use capo_tests::stub::{Answer, Question, Stub};
 use capo_tests::study::Study;
 use serde_json::{Value, json};
 
@@ -43,6 +43,25 @@ async fn a_second_tab_follows_a_run_and_says_where_it_goes_on() {
     browser.until_shown("Finished.").await;
     browser.until_shown("See the result").await;
     assert!(!browser.text("main").await.contains("in another tab"));
+}
+
+#[tokio::test]
+async fn a_run_waits_after_its_pilot_says_what_to_expect_and_pays_for_nothing_twice() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    browser.click("Measure the seed prompt on 5 examples first").await;
+    browser
+        .until_shown("By five rollouts, the whole study is expected to take")
+        .await;
+    assert_eq!(stub.books().asked(Question::is_rollout), 5);
+    assert_eq!(stub.books().asked(Question::is_rewrite), 0);
+    browser.click("Resume").await;
+    browser.until_shown("Finished.").await;
+    assert_eq!(stub.books().repeats(Question::is_rollout), 0);
+    let lines = crate::journal(&browser).await;
+    assert_eq!(of_kind(&lines, "finished").len(), 1);
 }
 
 #[tokio::test]
@@ -110,7 +129,7 @@ async fn stop_ends_a_run_within_two_seconds_whatever_its_server_does() {
     browser.click("Run study").await;
     browser
         .until("the rewriter is asked", async || {
-            stub.books().asked(capo_tests::stub::Question::is_rewrite) > 0
+            stub.books().asked(Question::is_rewrite) > 0
         })
         .await;
     browser.click("Stop").await;

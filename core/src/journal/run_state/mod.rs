@@ -5,6 +5,7 @@
 //! again by their line.
 
 mod ledger;
+mod per_rollout;
 mod rollouts;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use crate::study::ids::{CandidateId, Round};
 use crate::study::workload::Split;
 
 pub use ledger::{Ledger, Reused};
+pub use per_rollout::{PerRollout, Spread};
 pub(crate) use rollouts::is_decided;
 pub use rollouts::{RolloutTable, Row, SetKey};
 
@@ -120,6 +122,7 @@ pub struct RunState {
     steers: Vec<SteerEvent>,
     finished: Option<Rc<FinishedEvent>>,
     ledger: Ledger,
+    per_rollout: IndexMap<String, PerRollout>,
 }
 
 impl RunState {
@@ -207,6 +210,12 @@ impl RunState {
                     (Some(reason), _) => self.failed.push(FailedRollout::new(event, reason)),
                     (None, Some(from)) => self.ledger.reuse(from, |reused| &mut reused.rollouts),
                     (None, None) => self.ledger.rollout(event.split, &event.usage),
+                }
+                if event.failed.is_none() {
+                    let from = event.reused_from.as_ref();
+                    let usage = from.map_or(&event.usage, |from| &from.usage);
+                    let of_workload = self.per_rollout.entry(event.workload.clone());
+                    of_workload.or_default().add(usage);
                 }
                 if !self.attempts.is_empty() {
                     let effect = event.effect();
@@ -443,6 +452,11 @@ impl RunState {
     /// What was spent.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// What the rollouts of a workload took; none before the first.
+    pub fn per_rollout(&self, workload: &str) -> Option<&PerRollout> {
+        self.per_rollout.get(workload)
     }
 
     /// What becomes of failed rollouts: the last policy that the run was opened with.

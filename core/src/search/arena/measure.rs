@@ -32,7 +32,7 @@ impl Batch {
     }
 
     /// Examples of all workloads together.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.examples.iter().map(Vec::len).sum()
     }
 

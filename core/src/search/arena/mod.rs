@@ -13,6 +13,7 @@ mod learning;
 mod measure;
 mod offspring;
 mod parts;
+mod pilot;
 mod reuse;
 mod rollouts;
 mod rounds;
