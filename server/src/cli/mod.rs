@@ -24,6 +24,7 @@ mod outcome;
 mod projects;
 mod prompts;
 mod report;
+mod report_page;
 mod reuse;
 #[cfg(feature = "train")]
 mod rewriter;
@@ -73,6 +74,7 @@ enum Command {
     Journal(journal::JournalArgs),
     Embed(embed::EmbedArgs),
     Experiment(experiment::ExperimentArgs),
+    Report(report_page::ReportArgs),
     Simulate(simulate::SimulateArgs),
     Init(init::InitArgs),
     /// Print the JSON Schema of study files, for editors.
@@ -219,6 +221,7 @@ fn run(command: Command) -> Result<Ending, Failure> {
         Command::Journal(args) => journal::run(&args),
         Command::Embed(args) => embed::run(&args),
         Command::Experiment(args) => experiment::run(&args),
+        Command::Report(args) => report_page::run(&args),
         #[cfg(feature = "train")]
         Command::Train(args) => train::run(&args),
         #[cfg(feature = "train")]
