@@ -1,15 +1,20 @@
 //! Files for taking away, made in the page.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use capo_core::ids::CandidateId;
+use capo_core::journal::{in_report, slim};
+use gloo_net::http::Request;
 use gloo_timers::callback::Timeout;
-use js_sys::Array;
+use js_sys::{Array, Uint8Array};
 use leptos::prelude::{document, untrack};
 use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, Url};
 
-use crate::format;
-use crate::live::Run;
+use crate::live::{Run, document_meta};
 use crate::storage::{Lines, Storage};
+use crate::{format, gzip};
 
 /// A browser has begun to read a file it was offered after so long, in milliseconds.
 const READ: u32 = 60_000;
@@ -102,11 +107,14 @@ pub fn offer_text(name: &str, text: String) -> Result<(), String> {
 }
 
 fn offer_as(name: &str, media_type: &str, parts: impl IntoIterator<Item = String>) -> Result<(), String> {
+    offer_blob(name, &blob(media_type, parts)?)
+}
+
+fn blob(media_type: &str, parts: impl IntoIterator<Item = String>) -> Result<Blob, String> {
     let parts: Array = parts.into_iter().map(JsValue::from).collect();
     let options = BlobPropertyBag::new();
     options.set_type(media_type);
-    let blob = Blob::new_with_str_sequence_and_options(&parts, &options).map_err(failed)?;
-    offer_blob(name, &blob)
+    Blob::new_with_str_sequence_and_options(&parts, &options).map_err(failed)
 }
 
 fn failed(_: JsValue) -> String {
@@ -133,12 +141,63 @@ fn offer_blob(name: &str, blob: &Blob) -> Result<(), String> {
 /// # Errors
 /// As [`journal`], and when the browser makes no file, in words.
 pub async fn offer_journal(run: Run, name: &str) -> Result<(), String> {
+    offer_blob(&journal_name(name), &whole(run).await?)
+}
+
+/// The same packed by gzip, without traces unless they are wanted.
+///
+/// # Errors
+/// As [`offer_journal`].
+pub async fn offer_packed_journal(run: Run, name: &str, with_traces: bool) -> Result<(), String> {
+    let packed = packed(run, with_traces).await?;
+    offer_blob(&format!("{}.gz", journal_name(name)), &packed)
+}
+
+/// Offers this page as one file that shows the run and nothing else, without traces unless they are wanted.
+///
+/// # Errors
+/// As [`offer_journal`], and when the host of the page does not give what it is made of.
+pub async fn offer_report(run: Run, name: &str, with_traces: bool) -> Result<(), String> {
+    let packed = packed(run, with_traces).await?;
+    let bytes = JsFuture::from(packed.array_buffer()).await.map_err(failed)?;
+    let journal = STANDARD.encode(Uint8Array::new(&bytes).to_vec());
+    let missing = || "The host of this page did not give the page in one file. Try again when it is reached.";
+    let page = report_page().await.ok_or_else(missing)?;
+    let report = in_report(&page, &[(journal_name(name), journal)]).ok_or_else(missing)?;
+    offer_as(&format!("{name}.html"), "text/html;charset=utf-8", [report])
+}
+
+/// What reports of this page are made of.
+async fn report_page() -> Option<String> {
+    let response = Request::get(&document_meta("capo-report")?).send().await.ok()?;
+    if !response.ok() {
+        return None;
+    }
+    response.text().await.ok()
+}
+
+fn journal_name(name: &str) -> String {
+    format!("{name}.{}", Kind::Journal.ending())
+}
+
+async fn whole(run: Run) -> Result<Blob, String> {
     let not_told = match run.journal_on_server().await {
-        Some(Ok(journal)) => return offer_blob(&format!("{name}.{}", Kind::Journal.ending()), &journal),
+        Some(Ok(journal)) => return Ok(journal),
         Some(Err(why)) => Some(why),
         None => None,
     };
-    offer(name, Kind::Journal, kept(run, not_told).await?)
+    blob(Kind::Journal.media_type(), kept(run, not_told).await?)
+}
+
+async fn packed(run: Run, with_traces: bool) -> Result<Blob, String> {
+    let mut journal = whole(run).await?;
+    if !with_traces {
+        let text = JsFuture::from(journal.text()).await.map_err(failed)?;
+        let text = text.as_string().unwrap_or_default();
+        let lines = text.lines().map(|line| slim(line).into_owned() + "\n");
+        journal = blob(Kind::Journal.media_type(), lines)?;
+    }
+    gzip::packed(&journal).await.map_err(failed)
 }
 
 /// The whole journal of a run of this browser, in parts: what it keeps, and what only the memory of its worker holds.

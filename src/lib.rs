@@ -17,6 +17,7 @@ pub mod diff;
 pub mod download;
 pub mod format;
 pub mod frame;
+pub mod gzip;
 pub mod keys;
 pub mod live;
 pub mod pages;

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use capo_workloads::files::{FileError, Files};
+use flate2::read::MultiGzDecoder;
 
 use crate::dotenv::Variables;
 
@@ -76,10 +77,33 @@ pub fn read_text(what: &'static str, path: &Path) -> Result<String, TextError> {
 /// # Errors
 /// When it cannot be read or is no UTF-8.
 pub fn read_whole_lines(what: &'static str, path: &Path) -> Result<String, TextError> {
-    let mut bytes = fs::read(path).map_err(|error| unreadable(what, path, error))?;
+    let bytes = fs::read(path).and_then(unpacked);
+    let mut bytes = bytes.map_err(|error| unreadable(what, path, error))?;
     let end = bytes.iter().rposition(|&byte| byte == b'\n');
     bytes.truncate(end.map_or(0, |end| end + 1));
     decoded(what, path, bytes)
+}
+
+/// What every file begins with that gzip packed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Whether gzip packed a file.
+pub fn is_packed(path: &Path) -> bool {
+    let mut start = [0; GZIP.len()];
+    File::open(path)
+        .and_then(|mut file| file.read_exact(&mut start))
+        .is_ok()
+        && start == GZIP
+}
+
+/// What gzip packed, as it was; anything else as it is.
+fn unpacked(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    if !bytes.starts_with(&GZIP) {
+        return Ok(bytes);
+    }
+    let mut whole = Vec::new();
+    MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut whole)?;
+    Ok(whole)
 }
 
 fn unreadable(what: &'static str, path: &Path, source: io::Error) -> TextError {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use capo_core::journal::{FileJournal, JournalError, StudyEvent};
+use capo_core::journal::{Event, FileJournal, JournalError, StudyEvent, parse_line};
 use capo_core::run_state::RunState;
 
+use crate::files::{is_packed, read_whole_lines};
 use crate::session::SessionError;
 
 /// A run read from its journal.
@@ -44,12 +45,11 @@ impl RecordedRun {
         }
         expect_file(path)?;
         let (mut state, mut lines) = (RunState::default(), 0);
-        FileJournal::read(path, |line, event| {
+        read_events(path, |line, event| {
             lines = line;
             let applied = state.apply(&event, line as u64 - 1);
             applied.map_err(|reason| JournalError::Line { line, reason })
-        })
-        .map_err(|error| SessionError::journal(path, error))?;
+        })?;
         let study = state.study().map(|study| (**study).clone());
         Ok(study.map(|study| Self {
             path: path.to_owned(),
@@ -58,6 +58,27 @@ impl RecordedRun {
             study,
         }))
     }
+}
+
+/// Reads a journal, which gzip may have packed, without opening it for writing: `event` is called with every line's number
+/// (from 1) and event.
+///
+/// # Errors
+/// When the file cannot be read or a line is wrong; a torn last line is ignored.
+pub fn read_events(
+    path: &Path,
+    mut event: impl FnMut(usize, Event) -> Result<(), JournalError>,
+) -> Result<(), SessionError> {
+    let wrong = |error: JournalError| SessionError::journal(path, error);
+    if !is_packed(path) {
+        return FileJournal::read(path, event).map_err(wrong);
+    }
+    let text = read_whole_lines("journal", path)?;
+    for (number, line) in (1..).zip(text.lines()) {
+        let parsed = parse_line(line, number).map_err(wrong)?;
+        event(number, parsed).map_err(wrong)?;
+    }
+    Ok(())
 }
 
 /// Says that there is no journal where there is no regular file: a pipe waits for somebody who writes,

@@ -7,6 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::{Message, date_and_time};
 use crate::download::{file_name, offer_journal};
 use crate::live::{Pause, Phase, Run};
+use crate::storage::is_report;
 use crate::studies;
 
 /// Failures of the run or the browser, pauses, what was left out, and that models are simulated.
@@ -102,7 +103,8 @@ pub fn RunNotices(
                         view! {
                             <Message what="The run was ended by a failure.">
                                 <p>{reason}</p>
-                                <p>{run.what_is_kept()} " Resume to try again."</p>
+                                {(!is_report())
+                                    .then(|| view! { <p>{run.what_is_kept()} " Resume to try again."</p> })}
                             </Message>
                         }
                     })

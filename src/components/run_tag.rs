@@ -4,6 +4,7 @@ use leptos::prelude::*;
 
 use crate::live::{Pause, Phase, Run};
 use crate::run::outcome;
+use crate::storage::is_report;
 
 /// The state of a run in this tab, or how it ended.
 #[component]
@@ -36,6 +37,7 @@ pub fn RunTag(
             let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
             let (class, words) = match ended {
                 Some(status) => ("tag plain", outcome::ended(status)),
+                None if is_report() => ("tag plain", "not ended"),
                 None => ("tag alert", "interrupted"),
             };
             view! { <span class=class>{words}</span> }.into_any()

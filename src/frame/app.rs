@@ -17,7 +17,7 @@ use super::keys_dialog::KeysDialog;
 use super::remember::{KeptKeys, KeptKeysDialogs};
 use super::shortcuts::{ShortcutKeys, Shortcuts};
 use super::theme::Theme;
-use super::top::Top;
+use super::top::{ReportTop, Top};
 use crate::charts::marks::Hatch;
 use crate::live::Runs;
 use crate::pages::candidate::CandidatePage;
@@ -33,6 +33,7 @@ use crate::pages::team::{
     ReturnPage, ServerPage, SetUpPage, SignInPage, TrainingPage,
 };
 use crate::pages::welcome::WelcomePage;
+use crate::storage::is_report;
 use crate::team::Team;
 
 /// Mounts the page.
@@ -73,7 +74,9 @@ pub fn App() -> impl IntoView {
         <Hatch/>
         <Router base=base()>
             <FocusFollower/>
-            <Top/>
+            <Show when=is_report fallback=|| view! { <Top/> }>
+                <ReportTop/>
+            </Show>
             <Connectivity/>
             <main id="main" tabindex="-1">
                 <Routes fallback=NotFound>
@@ -101,9 +104,11 @@ pub fn App() -> impl IntoView {
             </main>
             <Foot/>
             <ShortcutKeys/>
-            <DropTarget/>
-            <KeysDialog/>
-            <KeptKeysDialogs/>
+            <Show when=|| !is_report()>
+                <DropTarget/>
+                <KeysDialog/>
+                <KeptKeysDialogs/>
+            </Show>
         </Router>
     }
 }

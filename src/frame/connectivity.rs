@@ -9,6 +9,7 @@ use web_sys::{BeforeUnloadEvent, Event};
 use super::keys::TabKeys;
 use crate::format;
 use crate::live::{Pause, Phase, Run, Runs, sweep};
+use crate::storage::is_report;
 use crate::studies;
 use crate::team::Team;
 
@@ -87,7 +88,7 @@ pub fn Connectivity() -> impl IntoView {
         }
     };
     view! {
-        <Show when=move || !online.get()>
+        <Show when=move || !online.get() && !is_report()>
             <p class="banner offline" role="status">
                 "No network. Runs on simulated models or servers of this device go on; others are paused and go on \
                  by themselves when it returns."

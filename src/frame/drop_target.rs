@@ -28,11 +28,10 @@ pub enum Kind {
 
 /// What a file is, by its name.
 pub fn kind(name: &str) -> Kind {
-    let extension = name
-        .rsplit_once('.')
-        .map(|(_, extension)| extension.to_lowercase());
-    match extension.as_deref() {
+    let name = name.to_lowercase();
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("jsonl" | "ndjson") => Kind::Journal,
+        Some("gz") if name.ends_with(".jsonl.gz") => Kind::Journal,
         Some("toml" | "json") => Kind::Study,
         Some("csv" | "tsv") => Kind::Table,
         _ => Kind::Unknown,
@@ -84,7 +83,7 @@ pub fn DropTarget() -> impl IntoView {
             })),
             Kind::Unknown => notice.set(Some(Notice {
                 words: format!(
-                    "{name} was not taken in: journals end in .jsonl, studies in .toml or .json, tables in .csv."
+                    "{name} was not taken in: journals end in .jsonl or .jsonl.gz, studies in .toml or .json, tables in .csv."
                 ),
                 on_new_study: false,
             })),
@@ -195,6 +194,8 @@ mod tests {
     #[test]
     fn files_are_told_apart_by_their_names() {
         assert_eq!(kind("airline-nine.jsonl"), Kind::Journal);
+        assert_eq!(kind("Airline-nine.jsonl.gz"), Kind::Journal);
+        assert_eq!(kind("rows.csv.gz"), Kind::Unknown);
         assert_eq!(kind("study.v2.TOML"), Kind::Study);
         assert_eq!(kind("rows.csv"), Kind::Table);
         assert_eq!(kind("README"), Kind::Unknown);

@@ -8,6 +8,8 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, KeyboardEvent};
 
+use crate::storage::is_report;
+
 /// Where the choice to do without single letters is kept.
 const OFF: &str = "capo.shortcuts";
 
@@ -77,6 +79,9 @@ impl Shortcuts {
 }
 
 fn local_storage() -> Option<web_sys::Storage> {
+    if is_report() {
+        return None;
+    }
     window().local_storage().ok().flatten()
 }
 

@@ -2,6 +2,8 @@
 
 use leptos::prelude::*;
 
+use crate::storage::is_report;
+
 /// Where the choice is kept; `public/theme.js` reads it before the first paint.
 const STORED: &str = "capo.theme";
 
@@ -78,5 +80,8 @@ impl Theme {
 }
 
 fn storage() -> Option<web_sys::Storage> {
+    if is_report() {
+        return None;
+    }
     window().local_storage().ok().flatten()
 }

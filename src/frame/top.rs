@@ -7,6 +7,7 @@ use leptos_router::hooks::use_location;
 use super::address::use_page;
 use super::keys::{KeysShown, TabKeys};
 use super::theme::Theme;
+use crate::storage::runs_of_report;
 use crate::team::{Asking, Server, Standing, Team};
 
 /// Brand, pages, who is signed in where people can be, the keys this tab holds, the theme.
@@ -56,8 +57,39 @@ pub fn Top() -> impl IntoView {
     }
 }
 
+/// The same of a report: where several runs of it are compared, and the theme.
 #[component]
-fn PageLink(href: &'static str, under: &'static str, name: &'static str) -> impl IntoView {
+pub fn ReportTop() -> impl IntoView {
+    let theme = expect_context::<Theme>();
+    let runs = runs_of_report();
+    let compared = (runs.len() > 1).then(|| {
+        let address = format!("/compare?runs={}", runs.join(","));
+        view! {
+            <nav aria-label="Main">
+                <ul>
+                    <PageLink href=address under="/compare" name="All runs"/>
+                </ul>
+            </nav>
+        }
+    });
+    view! {
+        <header class="top">
+            <span class="brand">
+                <Mark/>
+                "Capo"
+            </span>
+            {compared}
+            <div class="aside">
+                <button type="button" on:click=move |_| theme.turn()>
+                    "Theme: " {move || theme.get().name()}
+                </button>
+            </div>
+        </header>
+    }
+}
+
+#[component]
+fn PageLink(#[prop(into)] href: String, under: &'static str, name: &'static str) -> impl IntoView {
     let page = use_page();
     let current = move || page.with(|page| page.starts_with(under)).then_some("page");
     view! {

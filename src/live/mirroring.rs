@@ -4,6 +4,7 @@
 //! or another tab is shown, is let go of.
 
 use capo_api::{ClientError, RunOrigin, RunShown, RunStage};
+use capo_core::journal::slim;
 use futures::StreamExt as _;
 use futures::channel::mpsc::{self, UnboundedReceiver};
 use futures::future::{Either, select};
@@ -17,7 +18,7 @@ use super::phase::Phase;
 use super::run::{Inherited, Inner, Run};
 use super::server_events::{ServerEvent, ServerEvents};
 use super::server_phase::{Coming, Connection, Left, why};
-use crate::storage::{RunRecord, server_id, slim};
+use crate::storage::{RunRecord, server_id};
 use crate::team::{Server, Standing, Team, sentence};
 
 /// What stands in place of a run of the server.

@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use capo_core::journal::{JournalStore, LineId, StoreError};
+use capo_core::journal::{JournalStore, LineId, StoreError, slim};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{LocalBoxFuture, ready};
 use wasm_bindgen_futures::spawn_local;
 
-use super::{NotKept, Storage, slim};
+use super::{NotKept, Storage};
 
 /// Some lines of a journal.
 #[derive(Debug, Clone, Default)]

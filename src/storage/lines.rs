@@ -91,7 +91,9 @@ impl Storage {
     /// When there is none, or the browser refuses; it is then as it was.
     pub async fn replace_first_line(&self, run: &str, line: &str) -> Result<(), StorageError> {
         let stores = [LINES, SLIM];
-        let transaction = self.database.transaction(&stores, TransactionMode::ReadWrite)?;
+        let transaction = self
+            .database()?
+            .transaction(&stores, TransactionMode::ReadWrite)?;
         let at = key(run, 0.0);
         for name in stores {
             let store = transaction.object_store(name)?;
@@ -124,6 +126,9 @@ impl Storage {
     }
 
     async fn lines(&self, store: &str, run: &str, from: u64) -> Result<Lines, StorageError> {
+        if let Some(reported) = self.reported(run) {
+            return Ok(Lines::joined([(0, reported.text(store == SLIM))].into(), 0));
+        }
         let begin = match from {
             0 => 0,
             from => self
@@ -175,6 +180,9 @@ impl Storage {
     }
 
     async fn line_in(&self, store: &str, run: &str, line: LineId) -> Result<Option<String>, StorageError> {
+        if let Some(reported) = self.reported(run) {
+            return Ok(reported.line(line, store == SLIM));
+        }
         let chunk = self.chunk_of(store, run, line).await?;
         Ok(chunk.and_then(|(first, chunk)| chunk.lines().nth((line - first) as usize).map(str::to_owned)))
     }

@@ -13,7 +13,7 @@ mod lines;
 pub mod lock;
 mod mirror;
 mod records;
-mod slim;
+mod report;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,11 +24,13 @@ use idb::{Database, DatabaseEvent, Factory, ObjectStore, Query, Transaction, Tra
 use js_sys::{Array, JsString};
 use wasm_bindgen::{JsCast, JsValue};
 
+use self::report::Reported;
+
 pub use journal::{Chunks, Saved, StoredJournal};
 pub use lines::{Lines, NotKept};
 pub use mirror::{ServerRun, mirror_id, server_id};
 pub use records::{RunList, RunRecord, RunStatus};
-pub use slim::slim;
+pub use report::{is_report, runs_of_report};
 
 /// Name of the database.
 const NAME: &str = "capo";
@@ -69,12 +71,20 @@ impl From<JsValue> for StorageError {
     }
 }
 
-/// The database of this browser. Clones share one connection.
+/// The database of this browser, or the runs of a report. Clones share one connection.
 #[derive(Clone)]
 pub struct Storage {
-    database: Rc<Database>,
+    kept: Kept,
     /// Done when the browser has ended the connection.
     ended: Shared<oneshot::Receiver<()>>,
+}
+
+/// Where runs lie.
+#[derive(Clone)]
+enum Kept {
+    InDatabase(Rc<Database>),
+    /// In the document, which is only read.
+    InReport(Rc<[Reported]>),
 }
 
 thread_local! {
@@ -83,8 +93,8 @@ thread_local! {
 
 /// Closes the connection that was opened last.
 fn let_go() {
-    if let Some(open) = OPEN.take() {
-        open.database.close();
+    if let Some(Kept::InDatabase(database)) = OPEN.take().map(|open| open.kept) {
+        database.close();
     }
 }
 
@@ -92,10 +102,18 @@ impl Storage {
     /// Opens the database, once for each page and worker.
     ///
     /// # Errors
-    /// When the browser refuses (private windows, storage switched off, a disk that is full).
+    /// When the browser refuses (private windows, storage switched off, a disk that is full), or a report does not read.
     pub async fn open() -> Result<Self, StorageError> {
         if let Some(open) = OPEN.with_borrow(Clone::clone) {
             return Ok(open);
+        }
+        if is_report() {
+            let storage = Self {
+                kept: Kept::InReport(report::read()?.into()),
+                ended: oneshot::channel().1.shared(),
+            };
+            OPEN.with_borrow_mut(|open| *open = Some(storage.clone()));
+            return Ok(storage);
         }
         let mut request = Factory::new()?.open(NAME, Some(VERSION))?;
         request.on_upgrade_needed(|event| {
@@ -119,11 +137,28 @@ impl Storage {
         // They must live when the browser calls them, whoever holds the connection then.
         database.forget_callbacks();
         let storage = Self {
-            database: Rc::new(database),
+            kept: Kept::InDatabase(Rc::new(database)),
             ended: ended.shared(),
         };
         OPEN.with_borrow_mut(|open| *open = Some(storage.clone()));
         Ok(storage)
+    }
+
+    fn database(&self) -> Result<&Database, StorageError> {
+        match &self.kept {
+            Kept::InDatabase(database) => Ok(database),
+            Kept::InReport(_) => Err(StorageError(
+                "this is a report: it has the runs it was made of, and keeps nothing".into(),
+            )),
+        }
+    }
+
+    /// The run of this id, if this is a report that has it.
+    fn reported(&self, id: &str) -> Option<&Reported> {
+        match &self.kept {
+            Kept::InDatabase(_) => None,
+            Kept::InReport(all) => all.iter().find(|reported| reported.record.id == id),
+        }
     }
 
     /// Writes in one transaction; nothing of it is kept when it fails.
@@ -132,7 +167,7 @@ impl Storage {
         stores: &[&str],
         put: impl FnOnce(&dyn Fn(&str) -> Result<ObjectStore, StorageError>) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
-        let transaction = self.database.transaction(stores, TransactionMode::ReadWrite)?;
+        let transaction = self.database()?.transaction(stores, TransactionMode::ReadWrite)?;
         put(&|store| Ok(transaction.object_store(store)?))?;
         self.committed(transaction).await
     }
@@ -164,7 +199,9 @@ impl Storage {
     }
 
     fn store(&self, store: &str) -> Result<ObjectStore, StorageError> {
-        let transaction = self.database.transaction(&[store], TransactionMode::ReadOnly)?;
+        let transaction = self
+            .database()?
+            .transaction(&[store], TransactionMode::ReadOnly)?;
         Ok(transaction.object_store(store)?)
     }
 

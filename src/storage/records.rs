@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use capo_core::journal::Status;
 use capo_core::reading::progress::{Progress, Times};
+use capo_core::run_state::RunState;
 use idb::{Query, TransactionMode};
 use js_sys::{Array, JsString};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
 
 use super::mirror::ServerRun;
-use super::{FILES, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key};
+use super::{FILES, Kept, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +68,37 @@ pub struct RunList {
     pub newer: Vec<String>,
 }
 
+impl RunRecord {
+    /// The record of a run whose journal comes from elsewhere and says this.
+    ///
+    /// # Errors
+    /// When the journal has no study yet.
+    pub fn of(run: &str, state: &RunState, about: String) -> Result<Self, String> {
+        let started = state
+            .study()
+            .ok_or("The journal is empty; it begins with its study.")?;
+        let study = &started.study;
+        let began = js_sys::Date::new(&started.started_at.as_str().into()).get_time();
+        Ok(Self {
+            id: run.to_owned(),
+            name: study.study.name.clone(),
+            method: study.study.method.clone(),
+            about,
+            objective: study.objective.metric.clone(),
+            status: state
+                .finished()
+                .map_or(RunStatus::Running, |finished| RunStatus::Ended(finished.status)),
+            // A journal can be looked at whose study TOML cannot write. Resuming it says why not.
+            study: study.to_toml().unwrap_or_default(),
+            created: began,
+            touched: js_sys::Date::now(),
+            progress: Progress::of(state),
+            times: Times::default(),
+            server: None,
+        })
+    }
+}
+
 impl RunList {
     fn read(texts: &[String]) -> Self {
         #[derive(Deserialize)]
@@ -103,6 +135,9 @@ impl Storage {
     /// # Errors
     /// When the browser does not give it back.
     pub async fn run(&self, id: &str) -> Result<Option<RunRecord>, StorageError> {
+        if let Some(reported) = self.reported(id) {
+            return Ok(Some(reported.record.clone()));
+        }
         let text = self.text(RUNS, JsString::from(id).into()).await?;
         text.map(|text| read(&text)).transpose()
     }
@@ -117,7 +152,9 @@ impl Storage {
         id: &str,
         change: impl FnOnce(&mut RunRecord),
     ) -> Result<Option<RunRecord>, StorageError> {
-        let transaction = self.database.transaction(&[RUNS], TransactionMode::ReadWrite)?;
+        let transaction = self
+            .database()?
+            .transaction(&[RUNS], TransactionMode::ReadWrite)?;
         let store = transaction.object_store(RUNS)?;
         let at = JsValue::from(JsString::from(id));
         let found = store.get(Query::Key(at.clone()))?.await?;
@@ -145,6 +182,13 @@ impl Storage {
     /// # Errors
     /// When the browser does not give them back.
     pub async fn runs(&self) -> Result<RunList, StorageError> {
+        if let Kept::InReport(all) = &self.kept {
+            let runs = all.iter().map(|reported| reported.record.clone()).collect();
+            return Ok(RunList {
+                runs,
+                ..RunList::default()
+            });
+        }
         let found = self.store(RUNS)?.get_all(None, None)?.await?;
         let texts: Vec<String> = found.iter().filter_map(JsValue::as_string).collect();
         Ok(RunList::read(&texts))
@@ -196,6 +240,9 @@ impl Storage {
     /// # Errors
     /// When the browser does not give them back.
     pub async fn files(&self, run: &str) -> Result<BTreeMap<String, Arc<str>>, StorageError> {
+        if self.reported(run).is_some() {
+            return Ok(BTreeMap::new());
+        }
         let keys = self.store(FILES)?.get_all_keys(Some(all_of(run)?), None)?.await?;
         let contents = self.store(FILES)?.get_all(Some(all_of(run)?), None)?.await?;
         let path = |key: JsValue| Array::from(&key).get(1).as_string();

@@ -7,6 +7,7 @@ use web_sys::StorageEvent;
 
 use super::words::sentence;
 use super::{Fetch, Server};
+use crate::storage::is_report;
 
 /// What changes in the browser's storage when somebody signs in or out; nothing of it stays there.
 const TOLD: &str = "capo.signed";
@@ -89,7 +90,7 @@ pub struct Team {
 }
 
 impl Default for Team {
-    /// Asks the host, and nobody waits for what it says.
+    /// Asks the host, unless this is a report, and nobody waits for what it says.
     fn default() -> Self {
         let team = Self {
             standing: RwSignal::new(Standing::Unknown),
@@ -99,7 +100,12 @@ impl Default for Team {
             projects: RwSignal::new(None),
             doors: RwSignal::new((None, true)),
         };
-        team.find_out();
+        if is_report() {
+            // Nobody is asked from there.
+            team.standing.set(Standing::NoServer);
+        } else {
+            team.find_out();
+        }
         team
     }
 }

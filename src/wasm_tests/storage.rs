@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use capo_api::RunStage;
-use capo_core::journal::JournalStore;
+use capo_core::journal::{JournalStore, slim};
 use capo_core::reading::progress::{Progress, Times};
 use capo_web::storage::lock::{self, NotHeld};
-use capo_web::storage::{RunRecord, RunStatus, Saved, ServerRun, Storage, StoredJournal, mirror_id, slim};
+use capo_web::storage::{RunRecord, RunStatus, Saved, ServerRun, Storage, StoredJournal, mirror_id};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);

@@ -1,13 +1,13 @@
 //! Keeping a journal that comes from a file or branches off another.
 
-use capo_core::journal::{self, JournalError, SCHEMA, SteerEvent, parse_line};
-use capo_core::reading::progress::{Progress, Times};
+use capo_core::journal::{self, JournalError, SCHEMA, SteerEvent, parse_line, slim};
 use capo_core::run_state::RunState;
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::pieces::Pieces;
 use super::protocol::HowFar;
-use crate::storage::{RunRecord, RunStatus, Storage, StorageError, lock, slim};
+use crate::gzip;
+use crate::storage::{RunRecord, Storage, StorageError, lock};
 
 /// Lines kept at once.
 const AT_ONCE: usize = 250;
@@ -26,11 +26,17 @@ pub(super) async fn import(
     let file: web_sys::Blob = file
         .dyn_into()
         .map_err(|_| format!("{name} came without its content; choose it again"))?;
+    let file = gzip::unpacked(file).await.map_err(|_| {
+        format!(
+            "{name} cannot be unpacked: it is not whole, or not what gzip packed. Nothing was imported and the file is \
+             unchanged."
+        )
+    })?;
     let storage = Storage::open().await.map_err(|error| error.to_string())?;
     // Lines without a record are swept, unless somebody holds the run.
     let _held = lock::hold(run).await.map_err(|error| error.to_string())?;
     let kept = read(&storage, run, name, Pieces::of(file), progress).await;
-    let recorded = match kept.and_then(|state| record(run, &state, format!("from {name}"))) {
+    let recorded = match kept.and_then(|state| RunRecord::of(run, &state, format!("from {name}"))) {
         Ok(record) => storage.put_run(&record).await.map_err(|error| error.to_string()),
         Err(message) => Err(message),
     };
@@ -108,7 +114,7 @@ async fn branched(
     for line in lines {
         keeping.take(line).await?;
     }
-    let record = record(run, &keeping.finish().await?, parent.about.clone())?;
+    let record = RunRecord::of(run, &keeping.finish().await?, parent.about.clone())?;
     for (path, content) in storage.files(&parent.id).await.map_err(failed)? {
         storage.put_file(run, &path, &content).await.map_err(failed)?;
     }
@@ -210,29 +216,4 @@ fn unreadable(name: &str, number: usize, line: &str, error: &JournalError) -> St
         "{name}, line {number}: not a journal line ({reason}). Lines before it are fine. Nothing was imported and \
          the file is unchanged."
     )
-}
-
-fn record(run: &str, state: &RunState, about: String) -> Result<RunRecord, String> {
-    let started = state
-        .study()
-        .ok_or("The journal is empty; it begins with its study.")?;
-    let study = &started.study;
-    let began = js_sys::Date::new(&started.started_at.as_str().into()).get_time();
-    Ok(RunRecord {
-        id: run.to_owned(),
-        name: study.study.name.clone(),
-        method: study.study.method.clone(),
-        about,
-        objective: study.objective.metric.clone(),
-        status: state
-            .finished()
-            .map_or(RunStatus::Running, |finished| RunStatus::Ended(finished.status)),
-        // A journal can be looked at whose study TOML cannot write. Resuming it says why not.
-        study: study.to_toml().unwrap_or_default(),
-        created: began,
-        touched: js_sys::Date::now(),
-        progress: Progress::of(state),
-        times: Times::default(),
-        server: None,
-    })
 }

@@ -13,8 +13,10 @@ mod identity;
 mod memory;
 mod numbers;
 mod reader;
+mod report;
 mod reuse;
 pub mod run_state;
+mod slim;
 mod store;
 mod writer;
 
@@ -26,8 +28,10 @@ pub use file::{FileJournal, Fsync};
 pub use memory::MemoryJournal;
 pub(crate) use numbers::not_finite;
 pub use reader::{JournalError, parse_line};
+pub use report::in_report;
 pub use reuse::EarlierRuns;
 pub(crate) use reuse::InputsByExample;
+pub use slim::slim;
 pub use store::{JournalStore, LineId, StoreError};
 pub use writer::{Journal, Observer};
 

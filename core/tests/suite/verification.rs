@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::world::{EFFORT, Probe, resume, study};
+use crate::world::{EFFORT, Probe, events, resume, run, study};
 use capo_core::arena::RunOptions;
+use capo_core::journal::slim;
+use capo_core::run_state::RunState;
 use capo_core::study::{Rounds, Study, UntilBudget};
 use capo_core::verify;
 use futures::executor::block_on;
@@ -137,6 +139,27 @@ fn a_round_that_the_final_choice_made_whole_is_no_missing_line() {
     without.remove(last);
     let difference = block_on(verify(&without)).unwrap_err();
     assert!(difference.to_string().ends_with("is missing"), "{difference}");
+}
+
+#[test]
+fn a_journal_without_traces_says_the_same_of_its_run_and_verifies() {
+    let (_, whole) = run(study(3, "capo", EFFORT, ""), &Rc::new(Probe::default()));
+    let slimmed: Vec<String> = whole.iter().map(|line| slim(line).into_owned()).collect();
+    assert!(slimmed.concat().len() < whole.concat().len(), "there were traces");
+    let folded = |lines: &[String]| {
+        let mut state = RunState::default();
+        for (line, event) in (0..).zip(events(lines)) {
+            state.apply(&event, line).unwrap();
+        }
+        state
+    };
+    let (all, less) = (folded(&whole), folded(&slimmed));
+    assert!(less.finished().is_some());
+    assert_eq!(less.finished(), all.finished());
+    assert_eq!(less.rounds(), all.rounds());
+    assert_eq!(less.ledger().usage(), all.ledger().usage());
+    assert_eq!(less.rollouts().count(), all.rollouts().count());
+    block_on(verify(&slimmed)).unwrap();
 }
 
 proptest! {

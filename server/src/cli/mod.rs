@@ -25,6 +25,7 @@ mod outcome;
 mod projects;
 mod prompts;
 mod report;
+mod report_page;
 mod reuse;
 #[cfg(feature = "train")]
 mod rewriter;
@@ -74,6 +75,7 @@ enum Command {
     Journal(journal::JournalArgs),
     Embed(embed::EmbedArgs),
     Experiment(experiment::ExperimentArgs),
+    Report(report_page::ReportArgs),
     Simulate(simulate::SimulateArgs),
     Init(init::InitArgs),
     /// Print the JSON Schema of study files, for editors.
@@ -220,6 +222,7 @@ fn run(command: Command) -> Result<Ending, Failure> {
         Command::Journal(args) => journal::run(&args),
         Command::Embed(args) => embed::run(&args),
         Command::Experiment(args) => experiment::run(&args),
+        Command::Report(args) => report_page::run(&args),
         #[cfg(feature = "train")]
         Command::Train(args) => train::run(&args),
         #[cfg(feature = "train")]

@@ -178,6 +178,13 @@ fn embedded() -> Result<Page, ServeError> {
     Ok(Page::of(files.collect::<BTreeMap<_, _>>())?)
 }
 
+/// A file of the page inside this program, if it was built with one that has it.
+pub(crate) fn embedded_file(path: &str) -> Option<&'static [u8]> {
+    PAGE.iter()
+        .find(|(known, _)| *known == path)
+        .map(|(_, bytes)| *bytes)
+}
+
 /// Milliseconds since 1970.
 fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()

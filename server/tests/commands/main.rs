@@ -4,6 +4,7 @@
 
 mod beginnings;
 mod evaluations;
+mod reports;
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -25,6 +25,7 @@ use crate::run::activity::changed_by_hand;
 use crate::run::outcome;
 use crate::run::series::Series;
 use crate::run::studied::Shown as _;
+use crate::storage::is_report;
 use crate::studies;
 
 /// The most runs that share one plot; from more on each has its own.
@@ -69,9 +70,11 @@ pub fn ComparePage() -> impl IntoView {
                     " of each round, and the best prompts on held-out examples. Differences are against the first run."
                 </p>
             </div>
-            <A href="/runs" attr:class="button">
-                "Choose other runs"
-            </A>
+            <Show when=|| !is_report()>
+                <A href="/runs" attr:class="button">
+                    "Choose other runs"
+                </A>
+            </Show>
         </div>
         {body}
     }

@@ -16,7 +16,7 @@ use crate::components::{RunNav, RunTag};
 use crate::format;
 use crate::live::{Folded, Phase, Run};
 use crate::run::overview::Overview;
-use crate::storage::ServerRun;
+use crate::storage::{ServerRun, is_report};
 use crate::studies;
 
 /// Name and state, the ruler of rounds, meters of what was spent, and the actions.
@@ -47,7 +47,9 @@ pub fn RunBar(run: Run) -> impl IntoView {
             </div>
             <Course run/>
             <Meters run/>
-            <Actions run/>
+            <Show when=|| !is_report()>
+                <Actions run/>
+            </Show>
         </section>
     }
 }

@@ -20,6 +20,7 @@ use self::pool::PoolPlate;
 use self::steer::Steer;
 use crate::components::{Deferred, RunKeys, RunNotices, page_title, with_run};
 use crate::live::Run;
+use crate::storage::is_report;
 
 /// The table of the pool takes the whole width when it has columns for more constraints than this.
 const MOST_BESIDE: usize = 2;
@@ -57,9 +58,11 @@ fn Live(run: Run) -> impl IntoView {
     view! {
         <RunBar run/>
         <RunNotices run/>
-        <Deferred>
-            <RunKeys run/>
-        </Deferred>
+        <Show when=|| !is_report()>
+            <Deferred>
+                <RunKeys run/>
+            </Deferred>
+        </Show>
         <div class="g g-run" class:even=move || !constrained.get()>
             <Strips run overview open/>
             <Show when=move || constrained.get()>
@@ -67,9 +70,11 @@ fn Live(run: Run) -> impl IntoView {
                     <Deferred>
                         <MapFigure overview open/>
                     </Deferred>
-                    <Deferred>
-                        <Steer run overview/>
-                    </Deferred>
+                    <Show when=|| !is_report()>
+                        <Deferred>
+                            <Steer run overview/>
+                        </Deferred>
+                    </Show>
                 </div>
             </Show>
         </div>

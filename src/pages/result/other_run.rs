@@ -15,7 +15,7 @@ use crate::format::{self, listed};
 use crate::live::{Phase, Run, Runs};
 use crate::run::outcome::Outcome;
 use crate::run::studied::Shown as _;
-use crate::storage::RunRecord;
+use crate::storage::{RunRecord, is_report};
 
 /// The name of the other run in the address.
 const WITH: &str = "with";
@@ -111,7 +111,10 @@ fn Choice(run: Run, chosen: Memo<Option<String>>, records: Signal<Vec<RunRecord>
     view! {
         <Show
             when=move || records.with(|records| !records.is_empty())
-            fallback=|| view! { <span class="note">"No other run in this browser."</span> }
+            fallback=|| {
+                let place = if is_report() { "report" } else { "browser" };
+                view! { <span class="note">"No other run in this " {place} "."</span> }
+            }
         >
             <select
                 class="auto"

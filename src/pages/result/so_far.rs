@@ -11,6 +11,7 @@ use crate::run::map::Map;
 use crate::run::readings;
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
+use crate::storage::is_report;
 
 /// That the run is not finished, and the best so far.
 #[component]
@@ -34,7 +35,7 @@ pub(super) fn SoFar(run: Run) -> impl IntoView {
             <div class="row">
                 <span class="note">
                     "Held-out examples are measured once, when the run has ended. "
-                    <A href=live>"Watch or resume it"</A>
+                    <A href=live>{if is_report() { "What it came to" } else { "Watch or resume it" }}</A>
                 </span>
             </div>
         </section>

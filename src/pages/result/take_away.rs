@@ -12,6 +12,7 @@ use super::prompt::Best;
 use crate::download::{self, Kind};
 use crate::live::{Folded, Run};
 use crate::run::report;
+use crate::storage::is_report;
 
 /// Where an entry of the menu says its place, from 0.
 const PLACE: &str = "data-place";
@@ -23,6 +24,10 @@ pub(super) enum Taken {
     Document(Document),
     /// Every line as it was written.
     Journal,
+    /// The journal packed, with traces or without.
+    Packed(bool),
+    /// This page in one file, with traces or without.
+    Report(bool),
 }
 
 /// A file made of what the page knows.
@@ -35,12 +40,16 @@ pub(super) enum Document {
 }
 
 impl Taken {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 9] = [
         Self::Document(Document::Prompt),
         Self::Document(Document::Text),
         Self::Document(Document::Json),
         Self::Document(Document::Markdown),
+        Self::Report(false),
+        Self::Report(true),
         Self::Journal,
+        Self::Packed(true),
+        Self::Packed(false),
     ];
 
     fn words(self) -> &'static str {
@@ -49,13 +58,25 @@ impl Taken {
             Self::Document(Document::Text) => "Result (text)",
             Self::Document(Document::Json) => "Result (JSON)",
             Self::Document(Document::Markdown) => "Report (Markdown)",
+            Self::Report(false) => "This page in one file, opens offline (HTML)",
+            Self::Report(true) => "This page in one file, with traces (HTML)",
             Self::Journal => "Journal (JSONL)",
+            Self::Packed(true) => "Journal, compressed (JSONL.gz)",
+            Self::Packed(false) => "Journal without traces, compressed (JSONL.gz)",
         }
     }
 
     /// Whether there is no such thing before the run has ended.
     fn needs_end(self) -> bool {
-        !matches!(self, Self::Document(Document::Prompt) | Self::Journal)
+        !matches!(
+            self,
+            Self::Document(Document::Prompt) | Self::Journal | Self::Packed(_) | Self::Report(_)
+        )
+    }
+
+    /// Whether it is to be had here: a report is such a file already, and has as many traces as it was made with.
+    fn is_offered(self, is_report: bool) -> bool {
+        !(is_report && matches!(self, Self::Packed(_) | Self::Report(_)))
     }
 }
 
@@ -76,6 +97,8 @@ pub(super) async fn take(run: Run, what: Taken) -> Result<(), String> {
     let name = file_name(run);
     match what {
         Taken::Journal => download::offer_journal(run, &name).await,
+        Taken::Packed(with_traces) => download::offer_packed_journal(run, &name, with_traces).await,
+        Taken::Report(with_traces) => download::offer_report(run, &name, with_traces).await,
         Taken::Document(document) => {
             let made = run.peek(|folded| content(folded, document, &name));
             let (name, kind, text) = made?;
@@ -159,7 +182,8 @@ pub(super) fn TakeAway(run: Run, best: Memo<Option<Best>>) -> impl IntoView {
     let entries = move || {
         let shown = Taken::ALL
             .into_iter()
-            .filter(|what| ended.get() || !what.needs_end());
+            .filter(|what| ended.get() || !what.needs_end())
+            .filter(|what| what.is_offered(is_report()));
         shown
             .enumerate()
             .map(|(place, what)| {

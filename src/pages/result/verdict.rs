@@ -7,6 +7,7 @@ use leptos::prelude::*;
 use crate::components::{BranchDialog, Rerun, Words, use_forbidden};
 use crate::live::Run;
 use crate::run::outcome::{self, Outcome};
+use crate::storage::is_report;
 
 /// The verdict, the gate, and what qualifies both.
 #[component]
@@ -51,11 +52,13 @@ pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView
             <p>{verdict}</p>
             <div class="row">
                 {tag} <span class="note">{notes}</span>
-                <Show when=move || held_out.with(Option::is_some)>
+                <Show when=move || held_out.with(Option::is_some) && !is_report()>
                     <Rerun run words="Search again, with a test…" change=tested/>
                 </Show>
-                <Rerun run words="Search again, with more caution…" change=cautious/>
-                <Show when=move || has_rounds.get()>
+                <Show when=|| !is_report()>
+                    <Rerun run words="Search again, with more caution…" change=cautious/>
+                </Show>
+                <Show when=move || has_rounds.get() && !is_report()>
                     <button
                         type="button"
                         disabled=move || forbidden.with(Option::is_some)

@@ -98,7 +98,7 @@ fn OpenJournal() -> impl IntoView {
         <Choose
             words="Open a journal…"
             label="Journals to open"
-            accept=".jsonl,.ndjson"
+            accept=".jsonl,.ndjson,.gz"
             multiple=true
             chosen
         />

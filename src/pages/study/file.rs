@@ -151,7 +151,9 @@ fn take_text(form: Form, file: File, text: String) {
         return;
     }
     match drop_target::kind(&name) {
-        Kind::Journal if preview::is_journal(&text) => form.journals.run(file),
+        Kind::Journal if name.to_lowercase().ends_with(".gz") || preview::is_journal(&text) => {
+            form.journals.run(file);
+        }
         Kind::Table if name.to_lowercase().ends_with(".tsv") => rows::take_tabs(form, &name, &text),
         // Rows may be written as a journal is, one JSON object a line.
         Kind::Journal | Kind::Table => rows::take(form, &name, text),

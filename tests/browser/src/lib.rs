@@ -3,7 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{self, Child, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -304,8 +304,14 @@ impl Browser {
         answer.value_json().expect("the driver answers JSON")
     }
 
-    /// The only file downloaded so far whose name ends so, once it is whole.
+    /// The text of the only file downloaded so far whose name ends so, once it is whole.
     pub async fn downloaded(&self, ending: &str) -> String {
+        let path = self.download(ending).await;
+        std::fs::read_to_string(path).expect("a download can be read")
+    }
+
+    /// Where that file lies, as long as this browser.
+    pub async fn download(&self, ending: &str) -> PathBuf {
         let find = || {
             let entries = std::fs::read_dir(self.downloads.path()).expect("the folder of downloads");
             let mut names = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -315,9 +321,7 @@ impl Browser {
             find().is_some()
         })
         .await;
-        find()
-            .and_then(|path| std::fs::read_to_string(path).ok())
-            .expect("a download can be read")
+        find().expect("the download that was there a moment ago")
     }
 }
 

@@ -14,6 +14,7 @@ mod hardships;
 mod lasting;
 mod new_study;
 mod page;
+mod report;
 mod team;
 mod team_data;
 mod team_hardships;

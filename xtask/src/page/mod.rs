@@ -1,6 +1,7 @@
 //! The page: built by Trunk, stamped with content hashes, served by `capo serve`.
 
 mod bundle;
+mod report;
 mod shell;
 mod stamp;
 

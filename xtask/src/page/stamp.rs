@@ -12,10 +12,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::bundle;
+use super::report::{REPORT, report};
 use super::shell::{COMPRESSED, Shell, compressed, ending, hash, is_compressible, stamp_of};
 use crate::install::{Tool, Toolbox};
 
 const PAGE: &str = "index.html";
+const LOADER: &str = "capo-web.js";
 const WORKER: &str = "sw.js";
 /// Hosts that know it answer unknown paths, so every route, with this page.
 const FALLBACK: &str = "404.html";
@@ -47,11 +49,18 @@ pub(crate) fn run() -> Result<()> {
         let scripts: Vec<&str> = paths.filter(|path| ending(path) == "js").collect();
         bundle::scripts(&toolbox, &directory, &scripts)?;
     }
-    let Shell(bundled) = Shell::read(&directory)?;
+    let Shell(mut bundled) = Shell::read(&directory)?;
+    // As it was written: what a report starts it by is named in it.
+    let loader = built
+        .get(LOADER)
+        .with_context(|| format!("there is no {LOADER}"))?;
+    let in_one_file = report(loader, &bundled)?;
+    bundled.insert(REPORT.to_owned(), in_one_file);
     let mut files = stamped(bundled, &base)?;
     if is_release {
         for (path, bytes) in files.clone() {
-            if is_compressible(&path) {
+            // Most of a report is compressed already.
+            if is_compressible(&path) && path != REPORT {
                 files.insert(path + COMPRESSED, compressed(&bytes)?);
             }
         }
@@ -190,6 +199,8 @@ fn with_files(
 ) -> Result<Vec<u8>> {
     let list: BTreeMap<String, String> = files
         .iter()
+        // Few people ask for it, and it is as large as the page.
+        .filter(|(path, _)| *path != REPORT)
         .map(|(path, bytes)| {
             let digits = hash(bytes);
             let address = match path.as_str() {
@@ -226,6 +237,7 @@ mod tests {
             ("boot.js", boot),
             ("capo-web.js", "glue"),
             ("snippets/extra.js", "extra"),
+            ("report.txt", "<!-- journals -->"),
             ("styles/main.css", "body { }"),
             ("sw.js", "\"SHELL_VERSION\"; SHELL_FILES;"),
         ]
@@ -276,7 +288,11 @@ mod tests {
         assert_eq!(list["snippets/extra.js"], hash(b"extra"));
         let glue = hash(b"glue");
         assert_eq!(list[&format!("capo-web.js?v={}", &glue[..12])], glue);
-        assert!(!list.keys().any(|address| address.contains("404")));
+        assert!(
+            !list
+                .keys()
+                .any(|address| address.contains("404") || address.contains("report"))
+        );
     }
 
     #[test]

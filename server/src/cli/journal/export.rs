@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use capo_core::ids::CandidateId;
-use capo_core::journal::{Event, FileJournal, RolloutEvent};
+use capo_core::journal::{Event, RolloutEvent};
 use capo_core::reading::feasibility::all_sat;
 use capo_core::reading::in_force;
 use capo_core::reading::measured::estimate;
@@ -17,8 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::failure::{Ending, Failure, print_data};
 use crate::cli::report;
 use crate::files::write_whole;
-use crate::recorded::RecordedRun;
-use crate::session::SessionError;
+use crate::recorded::{RecordedRun, read_events};
 
 /// Write candidates, rollouts or rounds as JSON, CSV or Markdown.
 #[derive(Debug, Clone, clap::Args)]
@@ -146,13 +145,12 @@ fn rollouts(run: &RecordedRun) -> Result<Vec<Row>, Failure> {
         }
     }
     let mut rows = Vec::new();
-    FileJournal::read(&run.path, |_, event| {
+    read_events(&run.path, |_, event| {
         if let Event::Rollout(event) = event {
             rows.push(rollout(&event, &metrics));
         }
         Ok(())
-    })
-    .map_err(|error| SessionError::journal(&run.path, error))?;
+    })?;
     Ok(rows)
 }
 

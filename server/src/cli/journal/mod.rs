@@ -56,7 +56,7 @@ pub(crate) fn run(args: &JournalArgs) -> Result<Ending, Failure> {
 }
 
 /// The whole lines of a journal; a last one that a crash has cut off is left out.
-fn lines(path: &Path) -> Result<Vec<String>, Failure> {
+pub(super) fn lines(path: &Path) -> Result<Vec<String>, Failure> {
     expect_file(path)?;
     let text = read_whole_lines("journal", path).map_err(|error| Failure::new(error.to_string()))?;
     Ok(text.lines().map(str::to_owned).collect())

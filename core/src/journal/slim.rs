@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 /// What stands in place of a trace.
 const NOTHING: &str = r#"{"messages":[]}"#;
 
-/// A line with an empty trace, if it has one: all that the fold over a journal needs. A line that
-/// is no JSON object stays as it is; whoever parses it says what is wrong.
+/// A line with an empty trace, if it has one: all that the fold over a journal needs, and `verify` unless earlier runs paid for
+/// some of it. A line that is no JSON object stays as it is; whoever parses it says what is wrong.
 pub fn slim(line: &str) -> Cow<'_, str> {
     if !line.contains(r#""trace""#) {
         return Cow::Borrowed(line);
