@@ -145,6 +145,7 @@ pub async fn probe(role: Role, table: &Value, keys: &dyn Keys) -> Result<Answere
     let mut spec = ModelSpec::parse(table).map_err(wrong)?;
     let enough = spec.max_tokens.map_or(MAX_TOKENS, |most| most.min(MAX_TOKENS));
     spec.max_tokens = Some(enough);
+    spec.batch = false;
     // A thinking budget does not fit into so few tokens.
     if thinks_within_a_budget(&spec) {
         spec.reasoning_effort = None;
@@ -158,7 +159,7 @@ pub async fn probe(role: Role, table: &Value, keys: &dyn Keys) -> Result<Answere
     };
     let question = ChatRequest::new(vec![Message::user("Reply with the word OK.")]);
     let request = client.request(&question).map_err(wrong)?;
-    let Try { outcome, seconds, .. } = client.send(request).await;
+    let Try { outcome, seconds, .. } = client.send(request, 0).await;
     let failure = match outcome {
         Err(failure) if failure.about != Some(About::AnswerLength) => failure,
         // An answer that was cut short is one, too.
