@@ -2,7 +2,8 @@
 //! sockets, clocks, threads or global state.
 //!
 //! Four floors, each of which names only itself and what is below it. On the ground stand the door to models ([`llm`]) and
-//! what needs nothing else: named random streams ([`random`]), a renderer of tables ([`table`]), addresses, waits, notices.
+//! what needs nothing else: named random streams ([`random`]), a renderer of tables ([`table`]), addresses, waits, notices,
+//! batches that providers work on ([`batches`]).
 //!
 //! | floor | module | what it holds |
 //! |---|---|---|
@@ -24,6 +25,7 @@ extern crate self as capo_core;
 
 pub mod address;
 pub mod backoff;
+pub mod batches;
 pub mod error_chain;
 pub mod http_headers;
 pub mod journal;

@@ -23,6 +23,31 @@ pub enum Notice {
         /// Where it is, as [`Wait::host`].
         host: String,
     },
+    /// A provider works on a batch of calls.
+    Batch(BatchUnderWay),
+}
+
+/// A batch of calls that a provider works on. Its `Display` is the sentence for people, without a capital letter and a
+/// full stop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BatchUnderWay {
+    /// Provider and model, as [`Wait::model`].
+    pub model: String,
+    /// The provider's name for it.
+    pub id: String,
+    /// How many calls it has.
+    pub calls: usize,
+}
+
+impl fmt::Display for BatchUnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { model, id, calls } = self;
+        write!(
+            f,
+            "{model}: batch {id} ({calls} calls) is being worked on, for a day at most; after an interruption the same \
+             command goes on waiting for it"
+        )
+    }
 }
 
 /// A wait before a call is tried again, or before any call of a model is made. Its `Display` is the

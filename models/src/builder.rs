@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::Arc;
 use std::time::Duration;
 
 use capo_core::backoff::{self, Backoff};
@@ -15,6 +17,8 @@ use rig_reqwest::reqwest;
 use serde_json::Value;
 
 use crate::asking::Asking;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::batching::Batcher;
 use crate::breaker::Breaker;
 use crate::call_price::Tariff;
 use crate::client::{Client, Endpoint, host};
@@ -35,6 +39,12 @@ use crate::spec::ModelSpec;
 use crate::table_checks::{Header, base_url, check_written, headers, no_header, origin};
 use crate::transport::Wire;
 
+/// How long a batch waits for a further call before it is handed in, and the pause after the first look at it.
+const BATCH_WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+
+/// Longer than a provider works on a batch, which is a day.
+const LONGEST_BATCH: Duration = Duration::from_hours(30);
+
 /// Builds the models of a study with the shipped price table.
 ///
 /// `models` are its `[models.ROLE]` tables and `seed` is its seed, for the simulated models.
@@ -52,6 +62,7 @@ pub struct Builder<'a> {
     seed: u64,
     prices: PriceTable,
     first_wait: Duration,
+    batch_waits: (Duration, Duration),
     local: &'a dyn LocalModels,
     gate: Option<&'a dyn Gate>,
     control: Control,
@@ -66,6 +77,7 @@ impl<'a> Builder<'a> {
             seed: 0,
             prices: PriceTable::shipped(),
             first_wait: backoff::FIRST_WAIT,
+            batch_waits: BATCH_WAITS,
             local: &NoLocalModels,
             gate: None,
             control: Control::new(),
@@ -90,6 +102,13 @@ impl<'a> Builder<'a> {
     /// every further one.
     pub fn first_wait(mut self, first_wait: Duration) -> Self {
         self.first_wait = first_wait;
+        self
+    }
+
+    /// How long a batch waits for a further call before it is handed in, 1 second unless said, and the pause after the
+    /// first look at it, 10 seconds unless said; the pauses grow to six times as much.
+    pub fn batch_waits(mut self, quiet: Duration, look: Duration) -> Self {
+        self.batch_waits = (quiet, look);
         self
     }
 
@@ -147,7 +166,11 @@ impl<'a> Builder<'a> {
                 Some((_, model)) => Rc::clone(model),
                 None => match self.model(role, &spec, &mut endpoints)? {
                     Built::InProcess(model) => model,
-                    Built::Http(client, _) => Rc::new(*client),
+                    Built::Http(client, _) => {
+                        let batches = client.endpoint.wire.batches().cloned();
+                        result.batches = result.batches.or(batches);
+                        Rc::new(*client)
+                    }
                 },
             };
             result.set(role, Rc::clone(&model));
@@ -205,7 +228,7 @@ impl<'a> Builder<'a> {
     /// the table does not, and errors call it by its title.
     pub(crate) fn server(&self, spec: &ModelSpec, server: &'static Provider) -> Result<Client, BuildError> {
         let role = Role::Rewriter;
-        check_written(spec).map_err(|message| BuildError::Spec { role, message })?;
+        check_written(role, spec).map_err(|message| BuildError::Spec { role, message })?;
         let client = self.remote(role, spec, server, &mut Endpoints::default())?;
         Ok(Client {
             name: server.title.to_owned(),
@@ -214,16 +237,36 @@ impl<'a> Builder<'a> {
     }
 
     /// What a model is asked over. `connecting` is told of connections that are slow to come about.
-    fn wire(&self, connecting: &Connecting) -> Result<Wire, BuildError> {
-        match self.gate.and_then(Gate::carrier) {
-            Some(carrier) => Ok(Wire::Carrier(carrier)),
-            None => http_client(self.gate.is_some(), connecting).map(Wire::Http),
+    fn wire(&self, batch: bool, connecting: &Connecting) -> Result<Wire, BuildError> {
+        if let Some(carrier) = self.gate.and_then(Gate::carrier) {
+            return Ok(Wire::Carrier(carrier));
+        }
+        let http = http_client(self.gate.is_some(), connecting)?;
+        #[cfg(not(target_arch = "wasm32"))]
+        if batch {
+            return Ok(Wire::Batches(Arc::new(Batcher::new(http, self.batch_waits))));
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _ = (batch, self.batch_waits);
+        Ok(Wire::Http(http))
+    }
+
+    /// Refuses batches where they cannot be waited for.
+    fn check_batch(&self) -> Result<(), String> {
+        if cfg!(target_arch = "wasm32") {
+            return Err("`batch` is for the command line: providers take no batches from a page".to_owned());
+        }
+        match self.gate {
+            Some(_) => {
+                Err("`batch` needs a key of your own: a shared key answers single calls alone".to_owned())
+            }
+            None => Ok(()),
         }
     }
 
     fn model(&self, role: Role, spec: &ModelSpec, endpoints: &mut Endpoints) -> Result<Built, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
-        check_written(spec).map_err(wrong)?;
+        check_written(role, spec).map_err(wrong)?;
         let provider = spec.provider.get();
         let model = model_of(spec).map_err(wrong)?;
         match provider.access() {
@@ -234,7 +277,7 @@ impl<'a> Builder<'a> {
                     seed: spec.seed.unwrap_or(self.seed),
                     latency: spec.latency.unwrap_or(0.0),
                     limiter: endpoints
-                        .get([provider.name, "", model, ""], spec.most_calls(), |_| {
+                        .get([provider.name, "", model, "", ""], spec.most_calls(), |_| {
                             Ok(Wire::Nowhere)
                         })?
                         .limiter
@@ -280,6 +323,9 @@ impl<'a> Builder<'a> {
                 spec.provider.get().name
             )));
         };
+        if spec.batch {
+            self.check_batch().map_err(wrong)?;
+        }
         let account = self.account(role, spec, provider, model)?;
         let mut secrets: Vec<Secret> = account.key.iter().cloned().collect();
         let mut headers = self
@@ -293,8 +339,10 @@ impl<'a> Builder<'a> {
         let variable = account.variable.as_deref().unwrap_or_default();
         let most = spec.most_calls();
         let most = self.gate.map_or(most, |gate| most.min(gate.most_calls()));
-        let place = [provider.name, &account.base_url, model, variable];
-        let endpoint = endpoints.get(place, most, |connecting| self.wire(connecting))?;
+        // Single calls of the same model keep a limit of their own.
+        let way = if spec.batch { "batch" } else { "" };
+        let place = [provider.name, &account.base_url, model, variable, way];
+        let endpoint = endpoints.get(place, most, |connecting| self.wire(spec.batch, connecting))?;
         let client = self.client(spec, model, *connect, account, endpoint);
         Ok(Client {
             headers,
@@ -329,14 +377,18 @@ impl<'a> Builder<'a> {
             headers: HeaderMap::new(),
             rewrite_form: spec.rewrite_form.unwrap_or_default(),
             asking: Asking::of(spec, model),
-            timeout: Duration::from_secs_f64(spec.timeout_seconds.unwrap_or(120.0)),
+            timeout: if spec.batch {
+                LONGEST_BATCH
+            } else {
+                Duration::from_secs_f64(spec.timeout_seconds.unwrap_or(120.0))
+            },
             backoff: Backoff {
                 retries: spec.retries.unwrap_or(backoff::RETRIES),
                 first_wait: self.first_wait,
             },
             abort_after: spec.abort_after.map_or(50, u32::from),
             endpoint,
-            tariff: Tariff::of(provider, model, price, &self.prices),
+            tariff: Tariff::of(provider, model, price, &self.prices).with_share(spec.share_of_price()),
             redactor: Redactor::default(),
             turns: RefCell::default(),
             control: self.control.clone(),
@@ -449,15 +501,15 @@ pub(crate) enum Built {
     Http(Box<Client>, List),
 }
 
-/// What is shared by provider, base URL, model and the variable of the key: limits and refusals are
+/// What is shared by provider, base URL, model, the variable of the key and the way of asking: limits and refusals are
 /// a key's.
 #[derive(Default)]
-struct Endpoints(IndexMap<[String; 4], Rc<Endpoint>>);
+struct Endpoints(IndexMap<[String; 5], Rc<Endpoint>>);
 
 impl Endpoints {
     fn get(
         &mut self,
-        place: [&str; 4],
+        place: [&str; 5],
         most: usize,
         wire: impl FnOnce(&Connecting) -> Result<Wire, BuildError>,
     ) -> Result<Rc<Endpoint>, BuildError> {

@@ -8,7 +8,7 @@ use crate::prices::{Cached, Price, PriceTable};
 use crate::providers::Provider;
 
 /// Where the price of a call comes from: what the study states, else what the provider reports,
-/// else the price table.
+/// else the price table, of which calls in batches cost a share ([`Provider::batch_price`]).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tariff {
     pub(crate) stated: Option<Price>,
@@ -38,6 +38,14 @@ impl Tariff {
             stated,
             listed: prices.get(provider.name, model),
             reported: provider.reports_cost,
+        }
+    }
+
+    /// The same where a listed price is to be multiplied by `share`. What a study states is what its calls cost.
+    pub(crate) fn with_share(self, share: f64) -> Self {
+        Self {
+            listed: self.listed.map(|price| price.share(share)),
+            ..self
         }
     }
 

@@ -31,6 +31,9 @@ use crate::secret::Redactor;
 use crate::time::{self, Instant};
 use crate::transport::{Recorder, Reply, Wire};
 
+/// How often it is looked whether a batch is handed in that nobody is to be dropped before.
+const A_MOMENT: Duration = Duration::from_millis(50);
+
 /// What all clients of one model at one place share.
 pub(crate) struct Endpoint {
     pub(crate) limiter: Limiter,
@@ -108,8 +111,13 @@ impl Client {
             .request(&chat)
             .map_err(|message| self.error(FailureKind::Provider, false, &message, call_price::NOTHING))?;
         let asked_characters = characters(&chat);
-        let attempt = async || self.attempt(request.clone(), asked_characters).await;
-        let unanswered = |seconds| self.tariff.unanswered(asked_characters, seconds);
+        let draw = chat.seed.unwrap_or(0);
+        let attempt = async || self.attempt(request.clone(), draw, asked_characters).await;
+        let unanswered = |seconds| match self.endpoint.wire.batches() {
+            // Whoever waits for the batch again pays for it.
+            Some(_) => call_price::NOTHING,
+            None => self.tariff.unanswered(asked_characters, seconds),
+        };
         let (answer, failed_tries) = self.persist(attempt, unanswered).await?;
         Ok(ChatResponse {
             failed_tries,
@@ -137,12 +145,7 @@ impl Client {
 
             let started = Instant::now();
             let attempt = pin!(attempt());
-            let tried = match select(
-                pin!(self.watched(attempt, started)),
-                pin!(self.control.abandoned()),
-            )
-            .await
-            {
+            let tried = match select(pin!(self.watched(attempt, started)), pin!(self.let_go())).await {
                 Either::Left((tried, _)) => tried,
                 Either::Right(((), _)) => {
                     let usage = call_price::sum(spent, unanswered(started.elapsed().as_secs_f64()));
@@ -204,6 +207,17 @@ impl Client {
         }
     }
 
+    /// When tries under way are dropped: a batch is worked on without anybody who waits for it, once it is noted.
+    async fn let_go(&self) {
+        let Some(batches) = self.endpoint.wire.batches() else {
+            return self.control.abandoned().await;
+        };
+        self.control.interrupted().await;
+        while batches.is_handing_in() && !self.control.is_abandoned() {
+            time::sleep(A_MOMENT).await;
+        }
+    }
+
     /// What comes of `wait`, unless the run is interrupted first.
     async fn unless_interrupted<T>(
         &self,
@@ -230,12 +244,17 @@ impl Client {
     }
 
     /// One try.
-    async fn attempt(&self, request: CompletionRequest, asked_characters: usize) -> Tried<ChatResponse> {
+    async fn attempt(
+        &self,
+        request: CompletionRequest,
+        draw: u64,
+        asked_characters: usize,
+    ) -> Tried<ChatResponse> {
         let Try {
             outcome,
             reply,
             seconds,
-        } = self.send(request).await;
+        } = self.send(request, draw).await;
         match outcome {
             Ok(response) => self.judge(&response, &reply, seconds),
             Err(failure) => Err(self.consumed(failure, asked_characters, &reply, seconds)),
@@ -264,9 +283,12 @@ impl Client {
         (failure, usage)
     }
 
-    /// Sends one request and reads what comes back.
-    pub(crate) async fn send(&self, request: CompletionRequest) -> Try<CompletionResponse> {
-        let recorder = self.recorder().with_call_ids(CallIds::of(&request));
+    /// Sends one request and reads what comes back. `draw` tells it from others with the same words.
+    pub(crate) async fn send(&self, request: CompletionRequest, draw: u64) -> Try<CompletionResponse> {
+        let recorder = self
+            .recorder()
+            .with_call_ids(CallIds::of(&request))
+            .with_draw(draw);
         self.send_on(recorder, self.connect, request).await
     }
 

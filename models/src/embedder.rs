@@ -178,7 +178,7 @@ pub(crate) fn table_of_vectors(
     let table = models.get(&role).ok_or(BuildError::NoModel { role })?;
     let wrong = |message: String| BuildError::Spec { role, message };
     let spec = ModelSpec::parse(table).map_err(wrong)?;
-    check_written(&spec).map_err(wrong)?;
+    check_written(role, &spec).map_err(wrong)?;
     let unused = [
         ("temperature", spec.temperature.is_some()),
         ("max_tokens", spec.max_tokens.is_some()),

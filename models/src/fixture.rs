@@ -30,19 +30,26 @@ pub(crate) const STUDY: &str = r#"
 
 /// The study joined with its workload.
 pub(crate) fn problem(study: &str) -> Problem {
+    problem_of(study, 10)
+}
+
+/// The same with at most so many answers in a dialogue.
+pub(crate) fn problem_of(study: &str, answers: u64) -> Problem {
     let study = Study::parse(study, Format::Toml).unwrap();
-    Problem::new(study, vec![Rc::new(Dialogues::new())]).unwrap()
+    Problem::new(study, vec![Rc::new(Dialogues::new(answers))]).unwrap()
 }
 
 struct Dialogues {
+    answers: u64,
     metrics: [MetricSpec; 2],
     optimize: [String; 3],
     evaluate: [String; 2],
 }
 
 impl Dialogues {
-    fn new() -> Self {
+    fn new(answers: u64) -> Self {
         Self {
+            answers,
             metrics: [
                 MetricSpec::objective("success", "The agent helped."),
                 MetricSpec::prompt_length(),
@@ -78,7 +85,7 @@ impl Workload for Dialogues {
     }
 
     fn max_calls(&self) -> Vec<(Role, u64)> {
-        vec![(Role::Agent, 10), (Role::Judge, 0)]
+        vec![(Role::Agent, self.answers), (Role::Judge, 0)]
     }
 
     fn rollout<'a>(&'a self, _: RolloutContext<'a>) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {

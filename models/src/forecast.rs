@@ -174,7 +174,7 @@ impl RoleForecast {
             model: format!("{}/{model}", provider.name),
             price: spec
                 .price
-                .or_else(|| prices.get(provider.name, model))
+                .or_else(|| Some(prices.get(provider.name, model)?.share(spec.share_of_price())))
                 .or_else(|| in_process(provider, model)),
         })
     }
@@ -284,6 +284,16 @@ mod tests {
         assert_eq!(forecast.by_role[&Role::Agent].calls, Some(500));
         assert_eq!(forecast.calls, None);
         assert_eq!(forecast.cut_by, ["rollouts"]);
+    }
+
+    #[test]
+    fn calls_in_batches_cost_half_of_the_listed_price() {
+        let price = |more: &str| {
+            let agent = format!("provider = \"openai\"\nmodel = \"gpt-5-mini\"{more}");
+            let forecast = forecast(&STUDY.replace("provider = \"simulated\"", &agent));
+            forecast.by_role[&Role::Agent].price.unwrap()
+        };
+        assert_eq!(price("\nbatch = true"), price("").share(0.5));
     }
 
     #[test]

@@ -24,6 +24,8 @@
 //! ```
 
 mod asking;
+#[cfg(not(target_arch = "wasm32"))]
+mod batching;
 mod breaker;
 mod builder;
 mod call_price;

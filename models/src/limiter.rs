@@ -15,6 +15,9 @@ use futures::channel::oneshot;
 
 use crate::time::{Instant, sleep};
 
+/// The most calls of one batch, which are all under way at once.
+pub(crate) const MOST_IN_BATCH: usize = 10_000;
+
 /// The gate of one endpoint. Cloned handles share it.
 #[derive(Clone)]
 pub(crate) struct Limiter(Rc<RefCell<State>>);

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use capo_core::arena;
+use capo_core::batches::Batches;
 use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
 use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
@@ -14,6 +15,8 @@ use crate::roles::serving;
 #[derive(Clone, Default)]
 pub struct Models {
     by_role: IndexMap<Role, Rc<dyn Llm>>,
+    /// Those that the agent's calls are handed in with, if they are.
+    pub(crate) batches: Option<Batches>,
 }
 
 impl Models {
@@ -45,6 +48,10 @@ impl Models {
 impl arena::Models for Models {
     fn model(&self, role: Role) -> Rc<dyn Llm> {
         self.get(role).unwrap_or_else(|missing| Rc::new(Absent(missing)))
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        self.batches.clone()
     }
 }
 

@@ -68,6 +68,16 @@ impl Price {
             / 1e6
     }
 
+    /// A share of the price, as of calls in batches.
+    pub(crate) fn share(&self, share: f64) -> Self {
+        Self {
+            input: share * self.input,
+            output: share * self.output,
+            cached_input: self.cached_input.map(|price| share * price),
+            cache_write: self.cache_write.map(|price| share * price),
+        }
+    }
+
     /// Refuses negative and non-finite prices.
     pub(crate) fn check(&self) -> Result<(), String> {
         let parts = [

@@ -147,6 +147,7 @@ pub async fn probe(role: Role, table: &Value, keys: &dyn Keys) -> Result<Answere
     let mut spec = ModelSpec::parse(table).map_err(wrong)?;
     let enough = spec.max_tokens.map_or(MAX_TOKENS, |most| most.min(MAX_TOKENS));
     spec.max_tokens = Some(enough);
+    spec.batch = false;
     // A thinking budget does not fit into so few tokens.
     if thinks_within_a_budget(&spec) {
         spec.reasoning_effort = None;
@@ -167,7 +168,7 @@ pub async fn probe(role: Role, table: &Value, keys: &dyn Keys) -> Result<Answere
         (tried.outcome.map(drop), tried.seconds)
     } else {
         let question = ChatRequest::new(vec![Message::user("Reply with the word OK.")]);
-        let tried = client.send(client.request(&question).map_err(wrong)?).await;
+        let tried = client.send(client.request(&question).map_err(wrong)?, 0).await;
         (tried.outcome.map(drop), tried.seconds)
     };
     let failure = match outcome {

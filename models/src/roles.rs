@@ -49,6 +49,46 @@ pub fn check_roles<M: Serves>(asked: &[Role], models: &IndexMap<Role, M>) -> Res
     }
 }
 
+/// Refuses an agent whose calls are handed in together (`batch`) where more than one call of it makes a rollout, or where
+/// somebody else who is asked has no other model: each of these calls would be waited for by itself.
+///
+/// # Errors
+/// What in the study is in the way, and what to do.
+pub(crate) fn check_batch(
+    problem: &Problem,
+    asked: &[Role],
+    models: &IndexMap<Role, ModelSpec>,
+) -> Result<(), BuildError> {
+    if !models.get(&Role::Agent).is_some_and(|spec| spec.batch) {
+        return Ok(());
+    }
+    let wrong = |message: String| {
+        let role = Role::Agent;
+        Err(BuildError::Spec { role, message })
+    };
+    for workload in problem.workloads() {
+        let of_agent = |(role, _): &(Role, u64)| *role == Role::Agent;
+        let calls = workload.max_calls().into_iter().find(of_agent);
+        if calls != Some((Role::Agent, 1)) {
+            return wrong(format!(
+                "`batch` needs rollouts of one call of the agent, as those of a table are; those of `{}` are not: \
+                 leave it out",
+                workload.name()
+            ));
+        }
+    }
+    let falls_back =
+        |role: &&Role| serving(**role, models).is_some_and(|(serving, _)| serving == Role::Agent);
+    // A critic falls back to the rewriter, who comes behind it.
+    let mut others = asked.iter().rev().filter(|role| **role != Role::Agent);
+    match others.find(falls_back) {
+        Some(role) => wrong(format!(
+            "`batch` is for the agent alone, and the role `{role}` has no other model: add a table [models.{role}]"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// A model of a study, or the table it is made of.
 pub trait Serves {
     /// Whether it was trained to rewrite prompts, and can do nothing else.
@@ -88,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixture::{STUDY, problem};
+    use crate::fixture::{STUDY, problem, problem_of};
 
     #[test]
     fn who_is_asked_follows_from_workload_and_method() {
@@ -104,6 +144,30 @@ mod tests {
             .replace("rounds = 2", "rounds = \"until-budget\"\n    method = \"dcapo\"")
             .replace("[method]", "[budget]\n    rollouts = 100\n    [method]");
         assert!(roles(&problem(&open)).unwrap().contains(&Role::Critic));
+    }
+
+    #[test]
+    fn calls_are_handed_in_together_for_rollouts_of_one_call_of_the_agent_alone() {
+        let batch = json!({ "provider": "openai", "model": "m", "batch": true });
+        let single = json!({ "provider": "openai", "model": "m" });
+        let said = |answers, tables: &[(Role, &Value)]| {
+            let problem = problem_of(STUDY, answers);
+            let read = |(role, table): &(Role, &Value)| (*role, ModelSpec::parse(table).unwrap());
+            let models: IndexMap<Role, ModelSpec> = tables.iter().map(read).collect();
+            let checked = check_batch(&problem, &roles(&problem).unwrap(), &models);
+            checked.err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let others = [(Role::Agent, &batch), (Role::Rewriter, &single)];
+        assert_eq!(said(1, &others), "");
+        let dialogue = said(10, &others);
+        assert!(
+            dialogue.starts_with("models.agent: `batch` needs rollouts of one call"),
+            "{dialogue}"
+        );
+        assert!(dialogue.contains("`dialogues`"), "{dialogue}");
+        let alone = said(1, &others[..1]);
+        assert!(alone.contains("add a table [models.rewriter]"), "{alone}");
+        assert_eq!(said(10, &[(Role::Agent, &single)]), "");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use crate::embedder::table_of_vectors;
 use crate::error::BuildError;
 use crate::pace::pace;
-use crate::roles::{check_roles, roles};
+use crate::roles::{check_batch, check_roles, roles};
 use crate::spec::ModelSpec;
 
 /// A study joined with its workloads, and the models that it names.
@@ -52,12 +52,13 @@ impl Setup {
             Ok(spec) => Ok((role, spec)),
             Err(message) => Err(BuildError::Spec { role, message }),
         };
-        let specs = problem
+        let specs: IndexMap<Role, ModelSpec> = problem
             .study()
             .models
             .iter()
             .map(read)
             .collect::<Result<_, _>>()?;
+        check_batch(&problem, &asked, &specs)?;
         Ok(Self { problem, specs })
     }
 

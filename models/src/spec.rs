@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_aux::serde_introspection::serde_introspect;
 use serde_json::Value;
 
+use crate::limiter::MOST_IN_BATCH;
 use crate::prices::Price;
 use crate::providers::{Access, PROVIDERS, Provider};
 
@@ -52,6 +53,10 @@ pub struct ModelSpec {
     /// to slow down. For a local rewriter the rewrites that are drawn together: 64 unless stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<NonZeroUsize>,
+    /// Whether calls are handed to the provider in batches, at half the price and answered within a day. For the agent
+    /// of a study whose rollouts are one call of it, such as those of a table.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub batch: bool,
     /// How often a failed call is tried again: 5 times unless stated, 0 for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
@@ -101,7 +106,14 @@ impl ModelSpec {
 
     /// The most calls under way at once.
     pub(crate) fn most_calls(&self) -> usize {
-        self.concurrency.map_or(CONCURRENCY, usize::from)
+        let usual = if self.batch { MOST_IN_BATCH } else { CONCURRENCY };
+        self.concurrency.map_or(usual, usize::from)
+    }
+
+    /// What a listed price is to be multiplied by.
+    pub(crate) fn share_of_price(&self) -> f64 {
+        let in_batch = self.provider.get().batch_price.filter(|_| self.batch);
+        in_batch.unwrap_or(1.0)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -127,6 +139,13 @@ impl ModelSpec {
                 return Err(format!("`{name}` means nothing for provider `{}`", provider.name));
             }
         }
+        let of_single_calls = [
+            ("concurrency", self.concurrency.is_some()),
+            ("timeout_seconds", self.timeout_seconds.is_some()),
+        ];
+        if let Some((name, _)) = of_single_calls.iter().find(|(_, given)| self.batch && *given) {
+            return Err(format!("`{name}` means nothing beside `batch`"));
+        }
         Ok(())
     }
 
@@ -149,6 +168,9 @@ impl ModelSpec {
         ];
         let of_simulated = [("latency", self.latency.is_some()), ("seed", self.seed.is_some())];
         let mut misplaced = Vec::new();
+        if provider.batch_price.is_none() {
+            misplaced.push(("batch", self.batch));
+        }
         if provider.in_process {
             misplaced.extend(of_http);
         }
@@ -375,6 +397,10 @@ mod tests {
         assert!(error(&table).contains("`price.input`"));
         let table = json!({ "provider": "openai", "model": "m", "seed": 1 });
         assert_eq!(error(&table), "`seed` means nothing for provider `openai`");
+        let table = json!({ "provider": "gemini", "model": "m", "batch": true });
+        assert_eq!(error(&table), "`batch` means nothing for provider `gemini`");
+        let table = json!({ "provider": "openai", "model": "m", "batch": true, "concurrency": 4 });
+        assert_eq!(error(&table), "`concurrency` means nothing beside `batch`");
         let table = json!({ "provider": "simulated", "base_url": "http://x" });
         assert_eq!(error(&table), "`base_url` means nothing for provider `simulated`");
         let table = json!({ "provider": "simulated", "temperature": 1 });

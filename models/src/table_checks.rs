@@ -30,13 +30,18 @@ use crate::spec::{HeaderText, ModelSpec};
 pub fn check_tables(models: &IndexMap<Role, Value>) -> Result<(), BuildError> {
     models.iter().try_for_each(|(&role, table)| {
         ModelSpec::read(table)
-            .and_then(|spec| check_written(&spec))
+            .and_then(|spec| check_written(role, &spec))
             .map_err(|message| BuildError::Spec { role, message })
     })
 }
 
 /// Like [`check_tables`], for a table that was read.
-pub(crate) fn check_written(spec: &ModelSpec) -> Result<(), String> {
+pub(crate) fn check_written(role: Role, spec: &ModelSpec) -> Result<(), String> {
+    if spec.batch && role != Role::Agent {
+        return Err(
+            "`batch` is for the agent alone: everybody else would keep it waiting for a day".to_owned(),
+        );
+    }
     if let Some(address) = &spec.base_url {
         base_url(address)?;
     }

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
+use capo_core::batches::Batches;
 use futures::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
@@ -17,6 +18,8 @@ use rig_reqwest::{ReqwestClient, reqwest};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::batching::Batcher;
 use crate::conversation::CallIds;
 
 /// Most bytes of an answer that are read: as many as of an external agent's.
@@ -51,6 +54,9 @@ pub(crate) enum Wire {
     Http(reqwest::Client),
     /// Somebody who takes them elsewhere.
     Carrier(Arc<dyn Carrier>),
+    /// HTTP, many at a time.
+    #[cfg(not(target_arch = "wasm32"))]
+    Batches(Arc<Batcher>),
     /// They are only made, not sent.
     Nowhere,
 }
@@ -58,9 +64,16 @@ pub(crate) enum Wire {
 impl Wire {
     /// The client for what no model here is asked by.
     fn http(&self) -> Option<ReqwestClient> {
+        let Self::Http(http) = self else { return None };
+        Some(http.clone().into())
+    }
+
+    /// The batches that requests are handed in with, if they are.
+    pub(crate) fn batches(&self) -> Option<&Batches> {
         match self {
-            Self::Http(http) => Some(http.clone().into()),
-            Self::Carrier(_) | Self::Nowhere => None,
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Batches(batcher) => Some(batcher.batches()),
+            Self::Http(_) | Self::Carrier(_) | Self::Nowhere => None,
         }
     }
 }
@@ -72,6 +85,8 @@ pub(crate) struct Recorder {
     wire: Wire,
     headers: HeaderMap,
     call_ids: CallIds,
+    /// What tells a request from one with the same words.
+    draw: u64,
     rewrite: Option<Rewrite>,
     reply: Arc<Mutex<Reply>>,
 }
@@ -96,6 +111,7 @@ impl Recorder {
             wire: Wire::Nowhere,
             headers: HeaderMap::new(),
             call_ids: CallIds::default(),
+            draw: 0,
             rewrite: None,
             reply: Arc::default(),
         }
@@ -104,6 +120,11 @@ impl Recorder {
     /// With the ids of the tool calls in what is asked.
     pub(crate) fn with_call_ids(self, call_ids: CallIds) -> Self {
         Self { call_ids, ..self }
+    }
+
+    /// With what tells a request from one with the same words, where its provider takes no seed.
+    pub(crate) fn with_draw(self, draw: u64) -> Self {
+        Self { draw, ..self }
     }
 
     /// With one more header.
@@ -140,8 +161,10 @@ impl Recorder {
 type Came = (StatusCode, HeaderMap, LazyBody<Bytes>);
 
 /// Sends a request and records what comes back.
-async fn send(wire: Wire, request: Request<Bytes>, reply: &Arc<Mutex<Reply>>) -> Result<Came> {
+async fn send(wire: Wire, request: Request<Bytes>, draw: u64, reply: &Arc<Mutex<Reply>>) -> Result<Came> {
     let reply = Arc::clone(reply);
+    #[cfg(target_arch = "wasm32")]
+    let _ = draw;
     match wire {
         Wire::Http(http) => {
             let (parts, body) = request.into_parts();
@@ -152,16 +175,21 @@ async fn send(wire: Wire, request: Request<Bytes>, reply: &Arc<Mutex<Reply>>) ->
             let body = async move { recorded(read(response, &reply), &reply).await };
             Ok((status, headers, Box::pin(body)))
         }
-        Wire::Carrier(carrier) => {
-            let (parts, body) = carrier.carry(request).await.into_parts();
-            let body = async move {
-                record(&reply, |reply| reply.body = body.clone());
-                recorded(ready(Ok(body)), &reply).await
-            };
-            Ok((parts.status, parts.headers, Box::pin(body)))
-        }
+        Wire::Carrier(carrier) => Ok(brought(carrier.carry(request).await, reply)),
+        #[cfg(not(target_arch = "wasm32"))]
+        Wire::Batches(batcher) => Ok(brought(batcher.answer(request, draw).await?, reply)),
         Wire::Nowhere => Err(Error::StreamEnded),
     }
+}
+
+/// What somebody else brought, whole.
+fn brought(response: Response<Bytes>, reply: Arc<Mutex<Reply>>) -> Came {
+    let (parts, body) = response.into_parts();
+    let body = async move {
+        record(&reply, |reply| reply.body = body.clone());
+        recorded(ready(Ok(body)), &reply).await
+    };
+    (parts.status, parts.headers, Box::pin(body))
 }
 
 fn record(reply: &Mutex<Reply>, change: impl FnOnce(&mut Reply)) {
@@ -264,9 +292,9 @@ impl HttpClientExt for Recorder {
         U: From<Bytes> + WasmCompatSend + 'static,
     {
         let request = self.ready(request.map(Into::into));
-        let (wire, reply) = (self.wire.clone(), Arc::clone(&self.reply));
+        let (wire, draw, reply) = (self.wire.clone(), self.draw, Arc::clone(&self.reply));
         async move {
-            let (status, headers, body) = send(wire, request, &reply).await?;
+            let (status, headers, body) = send(wire, request, draw, &reply).await?;
             record(&reply, |reply| {
                 reply.status = Some(status);
                 reply.headers.clone_from(&headers);

@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use capo_core::arena::Models;
+use capo_core::batches::Batches;
 use capo_core::llm::{AgentScript, ChatRequest, ChatResponse, Llm, LlmError, RewriteForm, Role};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
@@ -32,6 +33,10 @@ impl<M: Models> Models for Yielding<M> {
             model: self.models.model(role),
             turn: Rc::clone(&self.turn),
         })
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        self.models.batches()
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use capo_core::arena::{self, Clock, Learner, RunOptions};
+use capo_core::batches::Batches;
 use capo_core::certify::Tested;
 use capo_core::control::Control;
 use capo_core::evaluate::{Evaluation, Evaluator};
@@ -363,6 +364,10 @@ impl arena::Models for Learning {
 
     fn learner(&self) -> Option<Rc<dyn Learner>> {
         self.learner.clone()
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        arena::Models::batches(&self.models)
     }
 }
 

@@ -73,6 +73,8 @@ impl Run {
                 self.inner
                     .update_value(|inner| inner.waits = inner.waits.take().filter(goes_on));
             }
+            // No page hands batches in.
+            Notice::Batch(_) => {}
         }
     }
 

@@ -97,8 +97,8 @@ pub fn branch<L: AsRef<str>>(
                 before
             }
             Event::Learned(event) => event.round < round,
-            // What ended elsewhere says nothing about this run.
-            Event::Finished(_) => false,
+            // What ended elsewhere says nothing about this run, and what is waited for there is that one's.
+            Event::Finished(_) | Event::Batch(_) => false,
             _ => before,
         };
         if keep {

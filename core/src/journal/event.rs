@@ -38,6 +38,8 @@ pub enum Event {
     Rewrite(RewriteEvent),
     /// An effect failed. Never an answer.
     Failure(FailureEvent),
+    /// A provider took a batch of calls, and is paid for it whoever waits.
+    Batch(BatchEvent),
     /// A round is complete.
     Round(RoundEvent),
     /// The rewriter learned from a round.
@@ -365,6 +367,15 @@ pub struct PaidAnswer {
     pub request: String,
     /// The answer; what it consumed counts with the failed try.
     pub response: ChatResponse,
+}
+
+/// A provider took a batch of calls. A resumed run waits for it in place of asking again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BatchEvent {
+    /// The provider's name for it.
+    pub id: String,
+    /// What tells its calls from all others, in order.
+    pub requests: Vec<String>,
 }
 
 /// A round is complete.

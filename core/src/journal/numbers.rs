@@ -61,7 +61,8 @@ pub(crate) fn not_finite(event: &Event) -> Option<String> {
         | Event::LeaveOut(_)
         | Event::Critique(_)
         | Event::Rewrite(_)
-        | Event::Failure(_) => {}
+        | Event::Failure(_)
+        | Event::Batch(_) => {}
     }
     found
 }

@@ -72,7 +72,7 @@ impl Study {
                 continue;
             };
             if let Some(keys) = table.as_object_mut() {
-                keys.retain(|key, _| key != "price" && !OF_MODELS.contains(&key.as_str()));
+                keys.retain(|key, _| key != "price" && key != "batch" && !OF_MODELS.contains(&key.as_str()));
             }
             tables.insert(role.name().to_owned(), table);
         }

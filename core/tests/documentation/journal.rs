@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use capo_core::arena::{Family, LearnError, Learner, Models, RunOptions};
+use capo_core::batches::Batches;
 use capo_core::ids::Round;
 use capo_core::journal::{Event, Journal, MemoryJournal};
 use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message, Role};
@@ -88,6 +89,33 @@ fn lines() -> Vec<String> {
         .iter()
         .map(|line| line.replace(&version, "\"version\":\"0.1.0\""))
         .collect()
+}
+
+/// The tiny world, whose agent says of each call that it is in a batch.
+struct InBatches(Batches);
+
+impl Models for InBatches {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        if role == Role::Agent {
+            let request = "9f86d081884c7d659a2feaa0c55ad015-5eed".to_owned();
+            self.0.note("batch_68f1c2", vec![request]);
+        }
+        tiny::Tiny.model(role)
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        Some(self.0.clone())
+    }
+}
+
+/// A run whose agent's calls are handed in together.
+fn in_batches() -> Vec<String> {
+    let store = MemoryJournal::new();
+    let journal = Journal::create(Box::new(store.clone()));
+    let problem = tiny::problem(tiny::STUDY).unwrap();
+    let models = Rc::new(InBatches(Batches::default()));
+    block_on(optimize(problem, journal, models, RunOptions::default())).unwrap();
+    store.lines().to_vec()
 }
 
 /// The tiny world, whose rewriter says what it was told.
@@ -224,7 +252,13 @@ fn too_long() -> Vec<String> {
 fn the_examples_are_lines_of_a_run_that_verifies_one_for_every_event() {
     let (page, mut lines) = (page("journal"), lines());
     block_on(verify(&lines)).unwrap();
-    for run in [learning(), filtered("worst"), filtered("leave-out"), too_long()] {
+    for run in [
+        learning(),
+        filtered("worst"),
+        filtered("leave-out"),
+        too_long(),
+        in_batches(),
+    ] {
         block_on(verify(&run)).unwrap();
         lines.extend(run);
     }

@@ -1,17 +1,86 @@
 //! What is paid once is never paid again, and neither crashes nor the order of arrival change a run.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::tiny;
 use crate::world::{EFFORT, Probe, events, resume, run, study};
-use capo_core::arena::RunOptions;
-use capo_core::journal::{Event, Status, SteerEvent};
-use capo_core::llm::FailureKind;
-use capo_core::verify;
+use capo_core::arena::{Models, RunOptions};
+use capo_core::batches::Batches;
+use capo_core::journal::{Event, Journal, MemoryJournal, Status, SteerEvent};
+use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
+use capo_core::notice::{Notice, Observer};
 use capo_core::workload::Split;
+use capo_core::{optimize, verify};
+use futures::FutureExt;
 use futures::executor::block_on;
+use futures::future::{LocalBoxFuture, pending};
 
 fn probe() -> Rc<Probe> {
     Rc::new(Probe::default())
+}
+
+/// The tiny world, whose agent hands its calls in together and waits for ever.
+struct InBatch(Batches);
+
+impl Models for InBatch {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        match role {
+            Role::Agent => Rc::new(Self(self.0.clone())),
+            other => tiny::Tiny.model(other),
+        }
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        Some(self.0.clone())
+    }
+}
+
+impl Llm for InBatch {
+    fn name(&self) -> &'static str {
+        "tiny"
+    }
+
+    fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        self.0.note("batch_1", vec!["first".into(), "second".into()]);
+        self.0.wait_for("batch_1", 2);
+        pending().boxed_local()
+    }
+}
+
+#[test]
+fn a_batch_is_journaled_before_it_is_waited_for_and_a_resumed_run_knows_it() {
+    let (store, told) = (MemoryJournal::new(), Rc::new(RefCell::new(Vec::new())));
+    let begin = |batches: &Batches| {
+        let lines = store.lines().to_vec();
+        let journal = Journal::open(Box::new(store.clone()), (0..).zip(lines).map(Ok)).unwrap();
+        let telling = Rc::clone(&told);
+        let observer: Observer = Rc::new(move |notice: &Notice| telling.borrow_mut().push(notice.clone()));
+        let options = RunOptions {
+            concurrency: 1,
+            observer: Some(observer),
+            ..RunOptions::default()
+        };
+        let models = Rc::new(InBatch(batches.clone()));
+        let run = optimize(tiny::problem(tiny::STUDY).unwrap(), journal, models, options);
+        assert!(run.now_or_never().is_none());
+    };
+    begin(&Batches::default());
+    let journaled = events(&store.lines());
+    assert!(
+        matches!(journaled.last(), Some(Event::Batch(batch)) if batch.requests == ["first", "second"]),
+        "{journaled:?}"
+    );
+    let text = match &told.borrow()[..] {
+        [Notice::Batch(batch)] => batch.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert!(text.starts_with("tiny: batch batch_1 (2 calls)"), "{text}");
+
+    let later = Batches::default();
+    begin(&later);
+    assert_eq!(later.claim("second"), Some(("batch_1".to_owned(), 2)));
+    assert_eq!(later.claim("second"), None, "its answer is for one caller");
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: Some("anthropic"),
     seeds: false,
     reports_cost: false,
+    batch_price: Some(0.5),
     in_process: false,
 };
 

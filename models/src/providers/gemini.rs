@@ -19,6 +19,7 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: Some("gcp.gemini"),
     seeds: true,
     reports_cost: false,
+    batch_price: None,
     in_process: false,
 };
 

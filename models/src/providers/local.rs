@@ -11,6 +11,7 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: None,
     seeds: true,
     reports_cost: true,
+    batch_price: None,
     in_process: true,
 };
 

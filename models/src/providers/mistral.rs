@@ -14,6 +14,7 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: Some("mistral"),
     seeds: true,
     reports_cost: false,
+    batch_price: None,
     in_process: false,
 };
 

@@ -68,6 +68,8 @@ pub struct Provider {
     pub seeds: bool,
     /// Whether its answers say what they cost.
     pub reports_cost: bool,
+    /// What tokens cost in its batches, as a share of the listed price; `None` where it takes no batches.
+    pub batch_price: Option<f64>,
     /// Whether its models run in this process, without a network.
     pub in_process: bool,
 }

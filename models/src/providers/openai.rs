@@ -13,6 +13,7 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: Some("openai"),
     seeds: true,
     reports_cost: false,
+    batch_price: Some(0.5),
     in_process: false,
 };
 

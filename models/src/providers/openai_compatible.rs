@@ -25,6 +25,7 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: None,
     seeds: true,
     reports_cost: false,
+    batch_price: None,
     in_process: false,
 };
 

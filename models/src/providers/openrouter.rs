@@ -14,6 +14,7 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: Some("openrouter"),
     seeds: true,
     reports_cost: true,
+    batch_price: None,
     in_process: false,
 };
 

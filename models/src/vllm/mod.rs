@@ -38,6 +38,7 @@ pub(crate) const VLLM: Provider = Provider {
     catalogue: None,
     seeds: true,
     reports_cost: false,
+    batch_price: None,
     in_process: false,
 };
 

@@ -4,6 +4,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
+mod batches;
 mod embeddings;
 mod failures;
 mod probe;

@@ -106,6 +106,11 @@ impl Subject {
 
     /// A reply that says `text`, with 11 tokens read and 7 written.
     pub(crate) fn says(&self, text: &str) -> ResponseTemplate {
+        ResponseTemplate::new(200).set_body_json(self.answer(text))
+    }
+
+    /// What [`Subject::says`] replies.
+    pub(crate) fn answer(&self, text: &str) -> Value {
         self.reply(
             &match self.wire {
                 Wire::Chat => json!({ "role": "assistant", "content": text }),
@@ -118,7 +123,7 @@ impl Subject {
 
     /// A reply that calls `look_up` with `{"order": 7}`.
     pub(crate) fn calls_tool(&self) -> ResponseTemplate {
-        self.reply(
+        let reply = self.reply(
             &match self.wire {
                 Wire::Chat => json!({
                     "role": "assistant",
@@ -139,11 +144,12 @@ impl Subject {
                 }]),
             },
             true,
-        )
+        );
+        ResponseTemplate::new(200).set_body_json(reply)
     }
 
-    fn reply(&self, said: &Value, calls: bool) -> ResponseTemplate {
-        ResponseTemplate::new(200).set_body_json(match self.wire {
+    fn reply(&self, said: &Value, calls: bool) -> Value {
+        match self.wire {
             Wire::Chat => json!({
                 "id": "r1",
                 "object": "chat.completion",
@@ -177,7 +183,7 @@ impl Subject {
                 },
                 "modelVersion": "test-model",
             }),
-        })
+        }
     }
 }
 

@@ -166,7 +166,7 @@ fn watched(table: Value) -> (Rc<dyn Llm>, Rc<RefCell<Vec<Notice>>>) {
 fn waits(notices: &RefCell<Vec<Notice>>) -> Vec<Wait> {
     let waiting = |notice: &Notice| match notice {
         Notice::Waiting(wait) => Some(wait.clone()),
-        Notice::Answered { .. } => None,
+        Notice::Answered { .. } | Notice::Batch(_) => None,
     };
     notices.borrow().iter().filter_map(waiting).collect()
 }

@@ -72,6 +72,12 @@ pub(super) fn of_notice(notice: &Notice) -> String {
             }),
         ),
         Notice::Answered { model, host } => written("answered", json!({ "model": model, "host": host })),
+        Notice::Batch(batch) => written(
+            "batch",
+            json!({
+                "model": batch.model, "id": batch.id, "calls": batch.calls, "text": batch.to_string(),
+            }),
+        ),
     }
 }
 

@@ -282,6 +282,12 @@ impl Shown {
                 }
             }
             Notice::Answered { model, host } => self.waiting.answered(model, host),
+            Notice::Batch(batch) => {
+                if !matches!(self.screen, Screen::Json) {
+                    say(&writable(&batch.to_string()));
+                    self.written = Instant::now();
+                }
+            }
         }
         if matches!(self.screen, Screen::Json) {
             say_exactly(&log::of_notice(notice));

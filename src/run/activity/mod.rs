@@ -119,7 +119,7 @@ impl Activity {
             self.went_on(stand, at);
         }
         match event {
-            Event::Study(_) | Event::Candidate(_) | Event::Learned(_) => {}
+            Event::Study(_) | Event::Candidate(_) | Event::Batch(_) | Event::Learned(_) => {}
             Event::Critique(critique) => {
                 let effect = failures::effect_of_critique(critique);
                 self.answered(&effect, "Asked again, then answered.");

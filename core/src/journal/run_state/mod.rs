@@ -15,7 +15,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::journal::{
-    CandidateEvent, DiscardEvent, EffectName, Event, FailureEvent, FinishedEvent, LearnedEvent,
+    BatchEvent, CandidateEvent, DiscardEvent, EffectName, Event, FailureEvent, FinishedEvent, LearnedEvent,
     LeaveOutEvent, LineId, Origin, PaidAnswer, RolloutEvent, RoundEvent, SteerEvent, StudyEvent,
 };
 use crate::llm::FailureKind;
@@ -115,6 +115,7 @@ pub struct RunState {
     left_out: Vec<LeaveOutEvent>,
     failed: Vec<FailedRollout>,
     last_failure: Option<FailureEvent>,
+    batches: Vec<BatchEvent>,
     rounds: Vec<RoundEvent>,
     learned: Vec<LearnedEvent>,
     spent_by_round: Vec<Spent>,
@@ -136,7 +137,9 @@ impl RunState {
         }
         match event {
             Event::Study(_) if self.study.is_some() => Err("a second `study` event".into()),
-            Event::Study(_) | Event::Failure(_) | Event::Steer(_) | Event::Finished(_) => Ok(()),
+            Event::Study(_) | Event::Failure(_) | Event::Batch(_) | Event::Steer(_) | Event::Finished(_) => {
+                Ok(())
+            }
             Event::Candidate(event) => {
                 if CandidateId::of(&event.prompt) != event.id {
                     return Err(format!(
@@ -273,6 +276,7 @@ impl RunState {
                 }
                 self.last_failure = Some(event.clone());
             }
+            Event::Batch(event) => self.batches.push(event.clone()),
             Event::Round(event) => {
                 self.rounds.push(event.clone());
                 self.spent_by_round.push(self.ledger.spent());
@@ -325,6 +329,11 @@ impl RunState {
     /// The study; `None` for an empty journal.
     pub fn study(&self) -> Option<&Rc<StudyEvent>> {
         self.study.as_ref()
+    }
+
+    /// The batches of calls that providers took, in order.
+    pub fn batches(&self) -> &[BatchEvent] {
+        &self.batches
     }
 
     /// All candidates in order of appearance.

@@ -5,6 +5,7 @@
 //! answer as it arrives and runs the effects of a batch concurrently. Running the same method over
 //! the same journal therefore replays for free and goes on where the journal ends.
 
+mod batches;
 mod budget_gate;
 mod caller;
 mod failures;
@@ -25,6 +26,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
+use crate::batches::Batches;
 use crate::journal::run_state::SetKey;
 use crate::journal::{
     CandidateEvent, EarlierRuns, EffectName, Event, Journal, JournalError, Origin, SCHEMA, StoreError,
@@ -52,6 +54,11 @@ pub trait Models {
 
     /// What changes the rewriter while it searches; `None` where it stays as it is.
     fn learner(&self) -> Option<Rc<dyn Learner>> {
+        None
+    }
+
+    /// The batches that the agent's calls are handed in with; `None` where each is made by itself.
+    fn batches(&self) -> Option<Batches> {
         None
     }
 }
@@ -165,6 +172,7 @@ pub struct Arena {
     problem: RefCell<Problem>,
     journal: RefCell<Journal>,
     models: Rc<dyn Models>,
+    batches: Option<Batches>,
     options: RunOptions,
     streams: Streams,
     spending: spending::Spending,
@@ -274,12 +282,19 @@ impl Arena {
                 start.record(&mut journal)?;
             }
         }
+        let batches = models.batches();
+        if let Some(batches) = &batches {
+            for batch in journal.state().batches() {
+                batches.recall(&batch.id, &batch.requests);
+            }
+        }
         let spending = spending::Spending::from_ledger(journal.state().ledger(), options.clock.seconds());
         let arena = Self {
             streams: Streams::new(problem.study().study.seed),
             problem: RefCell::new(problem),
             journal: RefCell::new(journal),
             models,
+            batches,
             options,
             spending,
             opened: Cell::new(None),

@@ -138,13 +138,11 @@ impl Arena {
             };
             failed.others_succeed = made > before;
         }
-        match halt {
-            None => Ok(unmade),
-            Some(halt) => {
-                self.journal.borrow_mut().flush()?;
-                Err(halt)
-            }
+        self.hand_over()?;
+        if halt == Some(Halt::Interrupted) {
+            self.tell_of_batches_left();
         }
+        halt.map_or(Ok(unmade), Err)
     }
 
     /// Reads a rollout back.
@@ -162,7 +160,7 @@ impl Arena {
         let mut future = pin!(future);
         poll_fn(|context| match future.as_mut().poll(context) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => match self.journal.borrow_mut().flush() {
+            Poll::Pending => match self.hand_over() {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(Halt::Store(error))),
             },

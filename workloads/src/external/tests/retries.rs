@@ -62,6 +62,7 @@ impl Caller for Run {
         self.told.borrow_mut().push(match notice {
             Notice::Waiting(wait) => wait.to_string(),
             Notice::Answered { .. } => "answered".to_owned(),
+            Notice::Batch(batch) => batch.to_string(),
         });
     }
 

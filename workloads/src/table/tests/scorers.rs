@@ -37,6 +37,7 @@ impl Caller for Run {
         self.told.borrow_mut().push(match notice {
             Notice::Waiting(wait) => wait.to_string(),
             Notice::Answered { model, .. } => format!("{model} answers"),
+            Notice::Batch(batch) => batch.to_string(),
         });
     }
 

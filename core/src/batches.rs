@@ -1,0 +1,95 @@
+//! Batches of calls that a provider works on for hours: they outlive the process that waits for them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The batches of one model, which its clones share: those that a run's journal tells of, and those under way.
+///
+/// A provider charges for a batch whoever waits for it, so its id must be durable first. Who hands one in notes it here;
+/// the arena journals it as soon as that call waits, and tells a later process's model what the journal says. The
+/// providers' own lists would not do in its place: Anthropic's batches carry no word of ours, and what one asks cannot
+/// be read back.
+#[derive(Debug, Clone, Default)]
+pub struct Batches(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    being_handed_in: usize,
+    noted: Vec<(String, Vec<String>)>,
+    /// The last batch of each request that an earlier process handed in and nobody asked for since.
+    earlier: HashMap<String, (String, usize)>,
+    news: Vec<(String, usize)>,
+    under_way: Vec<(String, usize)>,
+}
+
+/// A batch is being handed in while this lives.
+#[derive(Debug)]
+pub struct HandingIn(Batches);
+
+impl Drop for HandingIn {
+    fn drop(&mut self) {
+        self.0.state().being_handed_in -= 1;
+    }
+}
+
+impl Batches {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Learns of a batch that an earlier process handed in, in the order of the journal.
+    pub fn recall(&self, id: &str, requests: &[String]) {
+        let batch = (id.to_owned(), requests.len());
+        let earlier = requests.iter().map(|request| (request.clone(), batch.clone()));
+        self.state().earlier.extend(earlier);
+    }
+
+    /// The batch that a request is in since an earlier process, and how many calls that has. Asked for again, it is in
+    /// none: what comes of that one is for one caller.
+    pub fn claim(&self, request: &str) -> Option<(String, usize)> {
+        self.state().earlier.remove(request)
+    }
+
+    /// Says that a batch is being handed in: until it is noted, nobody should be dropped who waits for it.
+    pub fn hand_in(&self) -> HandingIn {
+        self.state().being_handed_in += 1;
+        HandingIn(self.clone())
+    }
+
+    /// Whether a batch is being handed in.
+    pub fn is_handing_in(&self) -> bool {
+        self.state().being_handed_in > 0
+    }
+
+    /// Notes a batch that the provider took. Whoever notes it waits for something at once, and the journal has it then.
+    pub fn note(&self, id: &str, requests: Vec<String>) {
+        self.state().noted.push((id.to_owned(), requests));
+    }
+
+    /// The batches noted since this was asked last.
+    pub fn take_noted(&self) -> Vec<(String, Vec<String>)> {
+        std::mem::take(&mut self.state().noted)
+    }
+
+    /// Says that a batch of so many calls is waited for from now on.
+    pub fn wait_for(&self, id: &str, calls: usize) {
+        let mut state = self.state();
+        state.news.push((id.to_owned(), calls));
+        state.under_way.push((id.to_owned(), calls));
+    }
+
+    /// Says that it is not waited for any more.
+    pub fn ended(&self, id: &str) {
+        self.state().under_way.retain(|(other, _)| other != id);
+    }
+
+    /// The batches that began to be waited for since this was asked last, with how many calls each has.
+    pub(crate) fn take_news(&self) -> Vec<(String, usize)> {
+        std::mem::take(&mut self.state().news)
+    }
+
+    /// The batches that are waited for, with how many calls each has, once nobody waits for them any more.
+    pub(crate) fn take_under_way(&self) -> Vec<(String, usize)> {
+        std::mem::take(&mut self.state().under_way)
+    }
+}

@@ -1,0 +1,482 @@
+//! Calls that are handed to a provider many at a time, at half the price, and answered within a day.
+//!
+//! A [`Batcher`] stands where HTTP does for others: it takes the requests that the provider library makes, and answers
+//! each as its own reply would have been, so that failures, prices and further tries are the usual ones. Nobody drives a
+//! batch but those who wait for it. What is durable of it, and why, [`Batches`] says.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use capo_core::batches::Batches;
+use capo_core::error_chain::with_causes;
+use capo_core::ids::sha256_hex;
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, StreamExt};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use indexmap::IndexMap;
+use rig_core::http_client::{Error, Result as Answered};
+use rig_reqwest::reqwest;
+use serde_json::{Value, json};
+
+use crate::limiter::MOST_IN_BATCH;
+use crate::time;
+
+/// The most bytes that the calls of a batch ask: `OpenAI` takes 200 MB, Anthropic 256 MB.
+const MOST_ASKED: usize = 100 << 20;
+
+/// Most bytes of a batch's answers that are read.
+const MOST_ANSWERED: usize = 1 << 30;
+
+/// How long one request about a batch may take, with all that it carries.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// How many times longer than the first the pauses between looks at a batch become.
+const LONGEST_PAUSE: u32 = 6;
+
+/// What `OpenAI` answers the calls of a batch as.
+const ENDPOINT: &str = "/v1/chat/completions";
+
+/// Hands requests in together.
+pub(crate) struct Batcher {
+    door: Arc<Door>,
+    state: Mutex<State>,
+}
+
+/// What every batch needs.
+struct Door {
+    http: reqwest::Client,
+    quiet: Duration,
+    look: Duration,
+    batches: Batches,
+}
+
+#[derive(Default)]
+struct State {
+    /// The last batch, which may still take requests.
+    open: Option<(Arc<Mutex<Collected>>, Running)>,
+    /// Those of an earlier process, by their ids.
+    earlier: HashMap<String, Running>,
+}
+
+/// A batch on its way to its answers, driven by all who wait for it.
+type Running = Shared<BoxFuture<'static, Arc<Answers>>>;
+
+/// The requests of a batch by what tells them apart.
+#[derive(Default)]
+struct Collected {
+    requests: IndexMap<String, Bytes>,
+    bytes: usize,
+    is_closed: bool,
+}
+
+/// Where, as whom and in whose form a provider is asked about batches.
+#[derive(Clone)]
+struct Way {
+    is_anthropic: bool,
+    /// What the addresses of batches and files begin with.
+    root: String,
+    headers: HeaderMap,
+}
+
+/// What came of a batch.
+struct Answers {
+    given: Mutex<HashMap<String, Response<Bytes>>>,
+    /// What all others hear.
+    rest: Refusal,
+}
+
+/// Why there is no answer.
+enum Refusal {
+    /// What came in its place.
+    Said(Box<Response<Bytes>>),
+    /// Nobody was reached.
+    Unsent(String),
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unsent(String);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Batcher {
+    /// Batches that wait `quiet` for a further request and are looked at after `look` again.
+    pub(crate) fn new(http: reqwest::Client, (quiet, look): (Duration, Duration)) -> Self {
+        let batches = Batches::default();
+        let door = Door {
+            http,
+            quiet,
+            look,
+            batches,
+        };
+        Self {
+            door: Arc::new(door),
+            state: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn batches(&self) -> &Batches {
+        &self.door.batches
+    }
+
+    /// The reply to a request, from the batch that it is in. `draw` tells it from others with the same words.
+    pub(crate) async fn answer(&self, request: Request<Bytes>, draw: u64) -> Answered<Response<Bytes>> {
+        let (parts, body) = request.into_parts();
+        let key = format!("{:.32}-{draw:x}", sha256_hex(&body));
+        let way = Way::of(&parts);
+        if let Some(earlier) = self.earlier(&key, &way) {
+            // What failed there is asked anew.
+            let answer = lock(&earlier.await.given).remove(&key);
+            if let Some(answer) = answer.filter(|answer| answer.status().is_success()) {
+                return Ok(answer);
+            }
+        }
+        let running = self.join(&key, body, way);
+        let answers = running.await;
+        let answer = lock(&answers.given).remove(&key);
+        match (answer, &answers.rest) {
+            (Some(answer), _) => Ok(answer),
+            (None, Refusal::Said(said)) => Ok((**said).clone()),
+            (None, Refusal::Unsent(why)) => Err(Error::instance(Unsent(why.clone()))),
+        }
+    }
+
+    /// The batch of an earlier process that a request is in.
+    fn earlier(&self, key: &str, way: &Way) -> Option<Running> {
+        let (id, calls) = self.door.batches.claim(key)?;
+        let mut state = lock(&self.state);
+        let running = state.earlier.entry(id).or_insert_with_key(|id| {
+            let (door, way, id) = (Arc::clone(&self.door), way.clone(), id.clone());
+            let waiting = async move { Arc::new(door.wait(&way, &id, calls).await) };
+            waiting.boxed().shared()
+        });
+        Some(running.clone())
+    }
+
+    /// Puts a request into the batch that is being collected.
+    fn join(&self, key: &str, body: Bytes, way: Way) -> Running {
+        let mut state = lock(&self.state);
+        let has_room = |(open, _): &(Arc<Mutex<Collected>>, Running)| lock(open).has_room(key, body.len());
+        let standing = state.open.clone().filter(has_room);
+        let (open, running) = standing.unwrap_or_else(|| {
+            let open: Arc<Mutex<Collected>> = Arc::default();
+            let running = Arc::clone(&self.door).work(Arc::clone(&open), way);
+            (open, running.boxed().shared())
+        });
+        lock(&open).add(key, body);
+        state.open = Some((open, running.clone()));
+        running
+    }
+}
+
+impl Collected {
+    /// Whether a request may come in beside the others, none of which is the same.
+    fn has_room(&self, key: &str, bytes: usize) -> bool {
+        let is_full = self.requests.len() == MOST_IN_BATCH || self.bytes + bytes > MOST_ASKED;
+        !self.is_closed && !is_full && !self.requests.contains_key(key)
+    }
+
+    fn add(&mut self, key: &str, body: Bytes) {
+        self.bytes += body.len();
+        self.requests.insert(key.to_owned(), body);
+    }
+
+    /// Takes no further request where none came since there were so `many`.
+    fn close_after(&mut self, many: usize) -> bool {
+        self.is_closed = self.requests.len() == many;
+        self.is_closed
+    }
+}
+
+impl Door {
+    /// Collects requests until no further one comes, hands them in and waits for the answers.
+    async fn work(self: Arc<Self>, open: Arc<Mutex<Collected>>, way: Way) -> Arc<Answers> {
+        loop {
+            let many = lock(&open).requests.len();
+            time::sleep(self.quiet).await;
+            if lock(&open).close_after(many) {
+                break;
+            }
+        }
+        let requests = std::mem::take(&mut lock(&open).requests);
+        let calls = requests.len();
+        let answers = match self.hand_in(&way, requests).await {
+            Ok(id) => self.wait(&way, &id, calls).await,
+            Err(refusal) => Answers::none(refusal),
+        };
+        Arc::new(answers)
+    }
+
+    /// Hands a batch in and notes it. Returns its id.
+    async fn hand_in(&self, way: &Way, requests: IndexMap<String, Bytes>) -> Result<String, Refusal> {
+        let _handing_in = self.batches.hand_in();
+        let asked = if way.is_anthropic {
+            let asked = requests.iter().map(|(id, body)| {
+                let params = parsed(body);
+                json!({ "custom_id": id, "params": params })
+            });
+            json!({ "requests": asked.collect::<Vec<_>>() })
+        } else {
+            let lines = requests.iter().map(|(id, body)| {
+                let body = parsed(body);
+                json!({ "custom_id": id, "method": "POST", "url": ENDPOINT, "body": body }).to_string()
+            });
+            let (kind, form) = form(&lines.collect::<Vec<_>>().join("\n"));
+            let file = self
+                .ask(way, Method::POST, "/files", Some((&*kind, form)))
+                .await?;
+            let file = identifier(&parsed(&file)["id"])?;
+            json!({ "input_file_id": file, "endpoint": ENDPOINT, "completion_window": "24h" })
+        };
+        let asked = Some(("application/json", asked.to_string().into()));
+        let batch = self.ask(way, Method::POST, "/batches", asked).await?;
+        let id = identifier(&parsed(&batch)["id"])?;
+        self.batches.note(&id, requests.into_keys().collect());
+        Ok(id)
+    }
+
+    /// Looks at a batch until it is answered. What passes is waited for.
+    async fn wait(&self, way: &Way, id: &str, calls: usize) -> Answers {
+        self.batches.wait_for(id, calls);
+        let mut pause = self.look;
+        let answers = loop {
+            match self.look_at(way, id).await {
+                Ok(Some(answers)) => break answers,
+                Err(refusal) if !refusal.passes() => break Answers::none(refusal),
+                Ok(None) | Err(_) => {}
+            }
+            time::sleep(pause).await;
+            pause = (2 * pause).min(LONGEST_PAUSE * self.look);
+        };
+        self.batches.ended(id);
+        answers
+    }
+
+    /// The answers of a batch, if it has ended.
+    async fn look_at(&self, way: &Way, id: &str) -> Result<Option<Answers>, Refusal> {
+        let batch = parsed(&self.get(way, &format!("/batches/{id}")).await?);
+        let status = if way.is_anthropic {
+            "processing_status"
+        } else {
+            "status"
+        };
+        let mut files = Vec::new();
+        // A request that no line answers was worked on and may be paid for, as an answer that does not read.
+        let rest = match batch[status].as_str() {
+            // Not where `results_url` leads, which may be another host: the key goes along.
+            Some("ended") => {
+                files.push(format!("/batches/{id}/results"));
+                Response::new(Bytes::new())
+            }
+            Some("completed") => Response::new(Bytes::new()),
+            Some("expired") => expired(),
+            Some("cancelled") => cancelled(),
+            Some("failed") => {
+                let failed = failed(&batch["errors"]["data"][0]);
+                return Ok(Some(Answers::none(failed.into())));
+            }
+            _ => return Ok(None),
+        };
+        for file in ["output_file_id", "error_file_id"] {
+            if !batch[file].is_null() {
+                files.push(format!("/files/{}/content", identifier(&batch[file])?));
+            }
+        }
+        let mut given = HashMap::new();
+        for file in files {
+            let lines = self.get(way, &file).await?;
+            let lines = lines.split(|byte| *byte == b'\n').map(parsed);
+            given.extend(lines.filter_map(|line| way.answer(&line)));
+        }
+        let (given, rest) = (Mutex::new(given), Refusal::from(rest));
+        Ok(Some(Answers { given, rest }))
+    }
+
+    async fn get(&self, way: &Way, address: &str) -> Result<Bytes, Refusal> {
+        self.ask(way, Method::GET, address, None).await
+    }
+
+    /// Asks the provider about batches or files.
+    async fn ask(
+        &self,
+        way: &Way,
+        method: Method,
+        address: &str,
+        sent: Option<(&str, Bytes)>,
+    ) -> Result<Bytes, Refusal> {
+        let request = self.http.request(method, format!("{}{address}", way.root));
+        let mut request = request.headers(way.headers.clone());
+        if let Some((kind, body)) = sent {
+            request = request.header(CONTENT_TYPE, kind).body(body);
+        }
+        let unsent = |error: reqwest::Error| Refusal::Unsent(with_causes(&error));
+        let asked = async {
+            let came = request.send().await.map_err(unsent)?;
+            let (status, headers) = (came.status(), came.headers().clone());
+            let mut body = BytesMut::new();
+            let mut chunks = pin!(came.bytes_stream());
+            while let Some(chunk) = chunks.next().await {
+                body.extend_from_slice(&chunk.map_err(unsent)?);
+                if body.len() > MOST_ANSWERED {
+                    let why = "the answers of the batch are larger than 1 GiB, which is not read";
+                    return Err(Refusal::from(refusal(StatusCode::PAYLOAD_TOO_LARGE, why)));
+                }
+            }
+            if status.is_success() {
+                return Ok(body.freeze());
+            }
+            let mut said = reply(status, body.freeze());
+            *said.headers_mut() = headers;
+            Err(Refusal::from(said))
+        };
+        let late = |_| {
+            let why = "no answer within 10 minutes";
+            Err(Refusal::from(refusal(StatusCode::REQUEST_TIMEOUT, why)))
+        };
+        time::timeout(PATIENCE, asked).await.unwrap_or_else(late)
+    }
+}
+
+impl Way {
+    /// As a request is made that is handed in.
+    fn of(parts: &Parts) -> Self {
+        let address = parts.uri.to_string();
+        // Anthropic's batches stand below the address of single messages, `OpenAI`'s beside it.
+        let beside = address.strip_suffix("/chat/completions");
+        let mut headers = parts.headers.clone();
+        headers.remove(CONTENT_TYPE);
+        headers.remove(CONTENT_LENGTH);
+        Self {
+            is_anthropic: beside.is_none(),
+            root: beside.unwrap_or(&address).to_owned(),
+            headers,
+        }
+    }
+
+    /// What a line of answers says: to which request, and what its own reply would have been. Nothing if it does not
+    /// read.
+    fn answer(&self, line: &Value) -> Option<(String, Response<Bytes>)> {
+        let (error, result) = (&line["error"], &line["result"]);
+        let of = |status, body: &Value| Some(reply(status, body.to_string().into()));
+        let answer = if self.is_anthropic {
+            match result["type"].as_str()? {
+                "succeeded" => of(StatusCode::OK, &result["message"]),
+                "errored" => of(status_of(&result["error"]), &result["error"]),
+                "expired" => Some(expired()),
+                "canceled" => Some(cancelled()),
+                _ => None,
+            }
+        } else {
+            match error["code"].as_str() {
+                Some("batch_expired") => Some(expired()),
+                Some("batch_cancelled") => Some(cancelled()),
+                Some(_) => of(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": error })),
+                None => {
+                    let status = u16::try_from(line["response"]["status_code"].as_u64()?).ok()?;
+                    of(StatusCode::from_u16(status).ok()?, &line["response"]["body"])
+                }
+            }
+        };
+        Some((line["custom_id"].as_str()?.to_owned(), answer?))
+    }
+}
+
+impl Answers {
+    fn none(rest: Refusal) -> Self {
+        let given = Mutex::default();
+        Self { given, rest }
+    }
+}
+
+impl From<Response<Bytes>> for Refusal {
+    fn from(said: Response<Bytes>) -> Self {
+        Self::Said(Box::new(said))
+    }
+}
+
+impl Refusal {
+    /// Whether the same question may be answered later.
+    fn passes(&self) -> bool {
+        match self {
+            Self::Said(reply) => matches!(reply.status().as_u16(), 408 | 409 | 425 | 429 | 500..=599),
+            Self::Unsent(_) => true,
+        }
+    }
+}
+
+fn reply(status: StatusCode, body: Bytes) -> Response<Bytes> {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    reply
+}
+
+/// A refusal in our words.
+fn refusal(status: StatusCode, why: &str) -> Response<Bytes> {
+    reply(status, json!({ "error": { "message": why } }).to_string().into())
+}
+
+fn expired() -> Response<Bytes> {
+    refusal(StatusCode::GATEWAY_TIMEOUT, "the batch expired before the answer")
+}
+
+fn cancelled() -> Response<Bytes> {
+    refusal(StatusCode::GONE, "the batch was cancelled at the provider")
+}
+
+/// Of a batch that `OpenAI` did not begin to work on.
+fn failed(error: &Value) -> Response<Bytes> {
+    let status = match error["code"].as_str() {
+        // Only so many tokens may wait in batches.
+        Some("token_limit_exceeded") => StatusCode::TOO_MANY_REQUESTS,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    refusal(status, error["message"].as_str().unwrap_or("the batch failed"))
+}
+
+/// The status that Anthropic answers a single request with when it says this.
+fn status_of(error: &Value) -> StatusCode {
+    let error = error.get("error").unwrap_or(error);
+    match error["type"].as_str().unwrap_or_default() {
+        "invalid_request_error" => StatusCode::BAD_REQUEST,
+        "authentication_error" => StatusCode::UNAUTHORIZED,
+        "billing_error" => StatusCode::PAYMENT_REQUIRED,
+        "permission_error" => StatusCode::FORBIDDEN,
+        "request_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
+        "rate_limit_error" | "overloaded_error" => StatusCode::TOO_MANY_REQUESTS,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// A JSON text; null if it is none.
+fn parsed(text: &[u8]) -> Value {
+    serde_json::from_slice(text).unwrap_or_default()
+}
+
+/// An id as it may stand in an address.
+fn identifier(id: &Value) -> Result<String, Refusal> {
+    let is_plain = |id: &&str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        !id.is_empty() && id.chars().all(plain)
+    };
+    let id = id.as_str().filter(is_plain).map(str::to_owned);
+    let nameless = || refusal(StatusCode::BAD_GATEWAY, "the reply names no batch or file");
+    id.ok_or_else(|| Refusal::from(nameless()))
+}
+
+/// The form that uploads the lines of a batch: its type and itself.
+fn form(lines: &str) -> (String, Bytes) {
+    let boundary = format!("capo-{:.32}", sha256_hex(lines));
+    let form = format!(
+        "--{boundary}\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n\
+         --{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"batch.jsonl\"\r\n\
+         Content-Type: application/jsonl\r\n\r\n{lines}\r\n--{boundary}--\r\n"
+    );
+    (format!("multipart/form-data; boundary={boundary}"), form.into())
+}

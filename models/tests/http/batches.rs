@@ -1,0 +1,351 @@
+//! Calls that are handed in together: what is sent, how answers come back, and what a later process finds.
+
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use capo_core::arena::Models as _;
+use capo_core::batches::Batches;
+use capo_core::control::Control;
+use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message, Role};
+use capo_models::prices::PriceTable;
+use futures::future::{Either, join_all, select};
+use serde_json::{Value, json};
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+use crate::server::{KEY, SUBJECTS, Subject, Wire, models_of};
+
+const BOTH: [Subject; 2] = [SUBJECTS[0], SUBJECTS[1]];
+
+/// What becomes of a request.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Answered,
+    Refused,
+    Expired,
+    /// The line about it is cut.
+    Cut,
+}
+
+/// A provider of batches, which are worked on until they may end.
+struct Provider {
+    subject: Subject,
+    /// By the number of the batch and of the request in it, from 0.
+    fate: fn(usize, usize) -> Fate,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    uploaded: Vec<Value>,
+    batches: Vec<Vec<Value>>,
+    is_slow: bool,
+}
+
+impl Provider {
+    async fn start(subject: Subject, fate: fn(usize, usize) -> Fate) -> (MockServer, Arc<Self>) {
+        let server = MockServer::start().await;
+        let provider = Arc::new(Self {
+            subject,
+            fate,
+            state: Mutex::default(),
+        });
+        let answering = Arc::clone(&provider);
+        Mock::given(any())
+            .respond_with(move |request: &Request| answering.respond(request))
+            .mount(&server)
+            .await;
+        (server, provider)
+    }
+
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let key = match self.subject.wire {
+            Wire::Anthropic => request.headers.get("x-api-key"),
+            _ => request.headers.get("authorization"),
+        };
+        if !key.is_some_and(|key| key.to_str().unwrap().ends_with(KEY)) {
+            return ResponseTemplate::new(401).set_body_json(json!({ "error": { "message": "who?" } }));
+        }
+        let mut state = self.state.lock().unwrap();
+        let path = request.url.path();
+        let place = path.trim_start_matches("/v1/messages").trim_start_matches("/v1");
+        let parts: Vec<&str> = place.split('/').skip(1).collect();
+        let text = String::from_utf8_lossy(&request.body).into_owned();
+        let said = match (request.method.as_str(), &parts[..]) {
+            ("POST", ["files"]) => {
+                assert!(text.contains("name=\"purpose\"\r\n\r\nbatch\r\n"), "{text}");
+                let lines = text.lines().filter(|line| line.starts_with('{'));
+                state.uploaded = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+                json!({ "id": "file-1" })
+            }
+            ("POST", ["batches"]) => {
+                let asked: Value = serde_json::from_str(&text).unwrap();
+                let requests = asked["requests"].as_array().cloned();
+                let requests = requests.unwrap_or_else(|| {
+                    assert_eq!(asked["input_file_id"], "file-1");
+                    assert_eq!(asked["completion_window"], "24h");
+                    std::mem::take(&mut state.uploaded)
+                });
+                state.batches.push(requests);
+                json!({ "id": format!("batch_{}", state.batches.len() - 1) })
+            }
+            ("GET", ["batches", _]) if state.is_slow => {
+                json!({ "status": "in_progress", "processing_status": "in_progress" })
+            }
+            ("GET", ["batches", _]) if self.subject.wire == Wire::Anthropic => {
+                json!({ "processing_status": "ended", "results_url": "http://127.0.0.1:1/elsewhere" })
+            }
+            ("GET", ["batches", id]) => {
+                let [output, errors] = ["output", "error"].map(|kind| id.replace("batch", kind));
+                json!({ "status": "completed", "output_file_id": output, "error_file_id": errors })
+            }
+            ("GET", ["batches" | "files", id, _]) => {
+                let (kind, batch) = id.split_once('_').unwrap();
+                let batch: usize = batch.parse().unwrap();
+                let fates = state.batches[batch].iter().enumerate();
+                let fates = fates.map(|(number, request)| ((self.fate)(batch, number), request));
+                let lines = fates.filter(|(fate, _)| match kind {
+                    "output" => *fate == Fate::Answered,
+                    "error" => *fate != Fate::Answered,
+                    _ => true,
+                });
+                // Answers come in any order.
+                let lines = lines.map(|(fate, request)| self.line(fate, request)).rev();
+                return ResponseTemplate::new(200).set_body_string(lines.collect::<Vec<_>>().join("\n"));
+            }
+            other => panic!("{other:?}"),
+        };
+        ResponseTemplate::new(200).set_body_json(said)
+    }
+
+    /// The line that says what became of a request. Its answer repeats what was asked.
+    fn line(&self, fate: Fate, request: &Value) -> String {
+        let id = &request["custom_id"];
+        let busy = json!({ "type": "error", "error": { "type": "overloaded_error", "message": "busy" } });
+        let line = if self.subject.wire == Wire::Anthropic {
+            let answer = self.subject.answer(&request["params"]["messages"].to_string());
+            let result = match fate {
+                Fate::Refused => json!({ "type": "errored", "error": busy }),
+                Fate::Expired => json!({ "type": "expired" }),
+                Fate::Answered | Fate::Cut => json!({ "type": "succeeded", "message": answer }),
+            };
+            json!({ "custom_id": id, "result": result })
+        } else {
+            assert_eq!(
+                (&request["method"], &request["url"]),
+                (&json!("POST"), &json!(self.subject.path))
+            );
+            let answer = self.subject.answer(&request["body"]["messages"].to_string());
+            let late = json!({ "code": "batch_expired", "message": "too late" });
+            let (response, error) = match fate {
+                Fate::Refused => (json!({ "status_code": 503, "body": busy }), Value::Null),
+                Fate::Expired => (Value::Null, late),
+                Fate::Answered | Fate::Cut => (json!({ "status_code": 200, "body": answer }), Value::Null),
+            };
+            json!({ "custom_id": id, "response": response, "error": error })
+        };
+        let line = line.to_string();
+        match fate {
+            Fate::Cut => line[..line.len() / 2].to_owned(),
+            _ => line,
+        }
+    }
+
+    fn be_slow(&self, is_slow: bool) {
+        self.state.lock().unwrap().is_slow = is_slow;
+    }
+
+    /// How many requests each batch has.
+    fn sizes(&self) -> Vec<usize> {
+        self.state.lock().unwrap().batches.iter().map(Vec::len).collect()
+    }
+}
+
+/// A model whose calls are handed in together, and their batches.
+fn batching(server: &MockServer, subject: Subject, more: Value, control: &Control) -> (Rc<dyn Llm>, Batches) {
+    let mut table = subject.table(server, &json!({ "batch": true }));
+    if let (Some(table), Value::Object(more)) = (table.as_object_mut(), more) {
+        table.extend(more);
+    }
+    let prices = format!(
+        "date = \"2026-11-27\"\n[[price]]\nprovider = \"{}\"\nmodel = \"test-model\"\ninput = 2.0\noutput = 4.0",
+        subject.provider
+    );
+    let models = models_of([(Role::Agent, table)], |builder| {
+        builder
+            .first_wait(Duration::from_millis(2))
+            .batch_waits(Duration::from_millis(100), Duration::from_millis(5))
+            .prices(PriceTable::parse(&prices).unwrap())
+            .control(control.clone())
+    });
+    (models.get(Role::Agent).unwrap(), models.batches().unwrap())
+}
+
+/// Three requests, of which the last two differ in their seed alone.
+fn questions() -> [ChatRequest; 3] {
+    [("First?", 1), ("Second?", 1), ("Second?", 2)].map(|(text, seed)| ChatRequest {
+        seed: Some(seed),
+        ..ChatRequest::new(vec![Message::system("Be kind."), Message::user(text)])
+    })
+}
+
+async fn ask(model: &Rc<dyn Llm>) -> Vec<Result<ChatResponse, LlmError>> {
+    join_all(questions().map(|question| model.chat(question))).await
+}
+
+/// The answers to [`questions`], each to its own.
+async fn answers(model: &Rc<dyn Llm>) -> Vec<ChatResponse> {
+    let answers: Vec<ChatResponse> = ask(model).await.into_iter().map(Result::unwrap).collect();
+    for (answer, text) in answers.iter().zip(["First?", "Second?", "Second?"]) {
+        assert!(answer.message.text().contains(text), "{answer:?}");
+    }
+    answers
+}
+
+/// Waits until a batch is noted, while `calls` are under way, which are then dropped.
+async fn noted(calls: impl Future, batches: &Batches) -> Vec<(String, Vec<String>)> {
+    let noted = async {
+        loop {
+            match batches.take_noted() {
+                none if none.is_empty() => tokio::time::sleep(Duration::from_millis(5)).await,
+                noted => break noted,
+            }
+        }
+    };
+    match select(pin!(calls), pin!(noted)).await {
+        Either::Left(_) => panic!("nothing was noted"),
+        Either::Right((noted, _)) => noted,
+    }
+}
+
+#[tokio::test]
+async fn calls_that_come_together_are_one_batch_at_half_the_listed_price() {
+    for subject in BOTH {
+        let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
+        let (model, batches) = batching(&server, subject, json!({}), &Control::new());
+        for answer in answers(&model).await {
+            assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), (11, 7));
+            let listed = (2.0 * 11.0 + 4.0 * 7.0) / 1e6;
+            assert!((answer.usage.usd.unwrap() - listed / 2.0).abs() < 1e-12);
+            assert_eq!(answer.failed_tries, None);
+        }
+        assert_eq!(provider.sizes(), [3], "{}", subject.provider);
+        let noted = batches.take_noted();
+        assert_eq!(
+            (noted.len(), noted[0].0.as_str(), noted[0].1.len()),
+            (1, "batch_0", 3)
+        );
+
+        let stated = json!({ "price": { "input": 2, "output": 4 } });
+        let (model, _) = batching(&server, subject, stated, &Control::new());
+        let usd = answers(&model).await[0].usage.usd.unwrap();
+        assert!(
+            (usd - 50e-6).abs() < 1e-12,
+            "what the study states is what it costs: {usd}"
+        );
+    }
+}
+
+/// How large the batches are that two processes hand in, the first of which ends while it waits.
+async fn resumed(subject: Subject, fate: fn(usize, usize) -> Fate) -> Vec<usize> {
+    let (server, provider) = Provider::start(subject, fate).await;
+    provider.be_slow(true);
+    let (first, batches) = batching(&server, subject, json!({}), &Control::new());
+    let journaled = noted(ask(&first), &batches).await;
+    drop((first, batches));
+    provider.be_slow(false);
+
+    let (second, batches) = batching(&server, subject, json!({ "retries": 0 }), &Control::new());
+    for (id, requests) in &journaled {
+        batches.recall(id, requests);
+    }
+    answers(&second).await;
+    provider.sizes()
+}
+
+#[tokio::test]
+async fn a_later_process_waits_for_the_batch_that_a_killed_one_handed_in() {
+    for subject in BOTH {
+        assert_eq!(resumed(subject, |_, _| Fate::Answered).await, [3]);
+    }
+}
+
+#[tokio::test]
+async fn what_failed_in_an_earlier_process_is_asked_anew() {
+    for subject in BOTH {
+        let sizes = resumed(subject, |batch, number| match (batch, number) {
+            (0, 0) => Fate::Expired,
+            _ => Fate::Answered,
+        });
+        assert_eq!(sizes.await, [3, 1]);
+    }
+}
+
+#[tokio::test]
+async fn what_failed_expired_or_does_not_read_is_asked_anew_and_the_last_is_paid_for() {
+    for subject in BOTH {
+        let fate = |batch: usize, number: usize| match (batch, number) {
+            (0, 0) => Fate::Refused,
+            (0, 1) => Fate::Expired,
+            (0, _) => Fate::Cut,
+            _ => Fate::Answered,
+        };
+        let (server, provider) = Provider::start(subject, fate).await;
+        let (model, _) = batching(&server, subject, json!({}), &Control::new());
+        let failed = answers(&model).await;
+        let read = failed
+            .iter()
+            .map(|answer| answer.failed_tries.unwrap().input_tokens);
+        // "Be kind." and "Second?" have 15 characters.
+        assert_eq!(read.collect::<Vec<_>>(), [0, 0, 3]);
+        let sizes = provider.sizes();
+        assert_eq!((sizes[0], sizes[1..].iter().sum::<usize>()), (3, 3));
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_hands_nothing_in() {
+    for subject in BOTH {
+        let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
+        let wrong = json!({ "api_key_env": "OTHER_KEY" });
+        let (model, batches) = batching(&server, subject, wrong, &Control::new());
+        for answer in ask(&model).await {
+            let refused = answer.unwrap_err();
+            let kind = FailureKind::Authentication;
+            assert!(
+                matches!(refused, LlmError::Failed { kind: told, .. } if told == kind),
+                "{refused:?}"
+            );
+        }
+        assert_eq!((provider.sizes(), batches.take_noted()), (vec![], vec![]));
+    }
+}
+
+#[tokio::test]
+async fn an_interruption_leaves_the_batch_and_counts_nothing() {
+    for subject in BOTH {
+        let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
+        provider.be_slow(true);
+        let control = Control::new();
+        let (model, _) = batching(&server, subject, json!({}), &control);
+        let interrupting = async {
+            while provider.sizes().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            control.interrupt();
+        };
+        let (answers, ()) = futures::future::join(ask(&model), interrupting).await;
+        for answer in answers {
+            match answer.unwrap_err() {
+                LlmError::Interrupted { usage } => {
+                    assert_eq!((usage.input_tokens, usage.usd), (0, Some(0.0)));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let asked = server.received_requests().await.unwrap();
+        assert!(asked.iter().all(|request| !request.url.path().contains("cancel")));
+    }
+}
