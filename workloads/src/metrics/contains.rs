@@ -63,14 +63,6 @@ impl Rule for Contains {
 }
 
 impl Family for Contains {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn reference(&self) -> Option<&str> {
         Some(&self.expected)
     }

@@ -117,14 +117,6 @@ impl Rule for Equality {
 }
 
 impl Family for Exact {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn reference(&self) -> Option<&str> {
         Some(&self.expected)
     }
@@ -148,14 +140,6 @@ impl Family for Exact {
 }
 
 impl Family for Normalized {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn reference(&self) -> Option<&str> {
         Some(&self.expected)
     }

@@ -78,14 +78,6 @@ impl Rule for Json {
 }
 
 impl Family for Json {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn spec(&self) -> MetricSpec {
         MetricSpec::objective(&self.name, "The answer is valid JSON and nothing else.").two_valued()
     }
@@ -125,14 +117,6 @@ impl Rule for Shape {
 }
 
 impl Family for JsonSchemaMetric {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn spec(&self) -> MetricSpec {
         MetricSpec::objective(&self.name, "The answer is JSON that fits the schema.").two_valued()
     }

@@ -218,14 +218,6 @@ fn question(sample: &Sample<'_>) -> String {
 }
 
 impl Family for JudgeMetric {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn reference(&self) -> Option<&str> {
         Some(&self.rubric)
     }

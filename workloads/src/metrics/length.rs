@@ -132,14 +132,6 @@ impl Rule for Length {
 }
 
 impl Family for Length {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn spec(&self) -> MetricSpec {
         let unit = self.unit.name();
         match self.limit {

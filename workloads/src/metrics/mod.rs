@@ -32,7 +32,7 @@ pub use scorer::Scoring;
 pub(crate) use scorer::TYPES as SCORERS;
 
 /// Declares the families of metrics: of each module the types that study files choose between, with a sentence for
-/// people. A type's name in study files is its variant's in snake_case.
+/// people. A type's name in study files is its variant's in snake_case, and each has the settings `name` and `invert`.
 macro_rules! metrics {
     ($($module:ident { $($(#[doc = $meaning:literal])+ $variant:ident($settings:ident)),+ $(,)? })*) => {
         $(mod $module;
@@ -49,6 +49,20 @@ macro_rules! metrics {
             fn family(&self) -> &dyn Family {
                 match self {
                     $($(Self::$variant(family) => family,)+)*
+                }
+            }
+
+            /// The name the user chose.
+            pub fn name(&self) -> &str {
+                match self {
+                    $($(Self::$variant(family) => &family.name,)+)*
+                }
+            }
+
+            /// Whether 1 − value is wanted.
+            fn invert(&self) -> bool {
+                match self {
+                    $($(Self::$variant(family) => family.invert,)+)*
                 }
             }
         }
@@ -117,11 +131,6 @@ metrics! {
 }
 
 impl MetricDefinition {
-    /// The name the user chose.
-    pub fn name(&self) -> &str {
-        self.family().name()
-    }
-
     /// The template for what is expected of an example, if the metric compares with something.
     pub fn reference(&self) -> Option<&str> {
         self.family().reference()
@@ -134,7 +143,7 @@ impl MetricDefinition {
     pub(crate) fn compile(&self, sources: &mut Sources<'_>) -> Result<Metric, DefinitionError> {
         let family = self.family();
         let mut spec = family.spec();
-        if family.invert() {
+        if self.invert() {
             if (spec.min, spec.max) != (Some(0.0), Some(1.0)) {
                 return Err(DefinitionError::new(
                     "invert",
@@ -150,7 +159,7 @@ impl MetricDefinition {
         Ok(Metric {
             spec,
             agreement: family.agreement(),
-            invert: family.invert(),
+            invert: self.invert(),
             way: family.compile(sources)?,
         })
     }
@@ -158,12 +167,6 @@ impl MetricDefinition {
 
 /// What each family of metrics says about itself.
 trait Family {
-    /// The name the user chose.
-    fn name(&self) -> &str;
-
-    /// Whether 1 − value is wanted.
-    fn invert(&self) -> bool;
-
     /// The template for what is expected, if any.
     fn reference(&self) -> Option<&str> {
         None

@@ -113,14 +113,6 @@ impl Pattern {
 }
 
 impl Family for Pattern {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn reference(&self) -> Option<&str> {
         self.expected.as_deref()
     }

@@ -77,14 +77,6 @@ fn spec(name: &str, limit: Option<f64>, unit: &str, took: &str, scale: f64) -> M
 }
 
 impl Family for Latency {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn spec(&self) -> MetricSpec {
         spec(&self.name, self.limit, "seconds", "took", 1.0)
     }
@@ -96,14 +88,6 @@ impl Family for Latency {
 }
 
 impl Family for Dollars {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn spec(&self) -> MetricSpec {
         // Answers cost fractions of a cent: residuals are counted in cents.
         spec(&self.name, self.limit, "US dollars", "cost", 0.01)

@@ -32,113 +32,105 @@ const WORDS: &str = "words";
 /// Most characters that the critic is told of them.
 const MOST_WORDS: usize = 4_000;
 
-/// A number that a program gives the answer. It gets one line of JSON on its standard input and writes one JSON object.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CommandScorer {
-    /// The metric's name in this study.
-    pub name: String,
-    /// Program and arguments, run in the study file's folder without a shell; not in a browser.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
-    /// Environment variables the program gets, by name. Of all others it gets only the likes of `PATH` and `HOME`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<String>,
-    /// The number's name in the program's answer; the metric's unless stated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
-    /// Tell the program the prompt's text, too.
-    #[serde(default)]
-    pub with_prompt: bool,
-    /// Which way is better.
-    #[serde(default = "objective")]
-    pub direction: Direction,
-    /// Unit of one measurement.
-    #[serde(default = "rate")]
-    pub unit: String,
-    /// One sentence on what is measured, for people and the rewriter.
-    #[serde(default)]
-    pub explanation: String,
-    /// Smallest possible value; 0 unless stated. An objective's is 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min: Option<f64>,
-    /// Largest possible value; unbounded unless stated. An objective's is 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<f64>,
-    /// Whether every value is either the smallest or the largest one.
-    #[serde(default)]
-    pub binary: bool,
-    /// Seconds one answer may take.
-    #[serde(default = "usual_timeout")]
-    #[schemars(range(max = 86_400.0))]
-    pub timeout: f64,
-    /// How often a request that failed is tried again: 5 times unless stated, 0 for never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retries: Option<u32>,
-    /// Answers scored at a time.
-    #[serde(default = "usual_concurrency")]
-    #[schemars(range(min = 1))]
-    pub concurrency: usize,
-    /// Measure 1 − value.
-    #[serde(default)]
-    pub invert: bool,
+/// Declares a scorer: how it is reached and what it is told, between the settings that all have.
+macro_rules! scorer {
+    ($(#[doc = $about:literal])+ $scorer:ident { $($reached:tt)* }) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $scorer {
+            /// The metric's name in this study.
+            pub name: String,
+            $($reached)*
+            /// Which way is better.
+            #[serde(default = "objective")]
+            pub direction: Direction,
+            /// Unit of one measurement.
+            #[serde(default = "rate")]
+            pub unit: String,
+            /// One sentence on what is measured, for people and the rewriter.
+            #[serde(default)]
+            pub explanation: String,
+            /// Smallest possible value; 0 unless stated. An objective's is 0.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub min: Option<f64>,
+            /// Largest possible value; unbounded unless stated. An objective's is 1.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub max: Option<f64>,
+            /// Whether every value is either the smallest or the largest one.
+            #[serde(default)]
+            pub binary: bool,
+            /// Seconds one answer may take.
+            #[serde(default = "usual_timeout")]
+            #[schemars(range(max = 86_400.0))]
+            pub timeout: f64,
+            /// How often a request that failed is tried again: 5 times unless stated, 0 for never.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub retries: Option<u32>,
+            /// Answers scored at a time.
+            #[serde(default = "usual_concurrency")]
+            #[schemars(range(min = 1))]
+            pub concurrency: usize,
+            /// Measure 1 − value.
+            #[serde(default)]
+            pub invert: bool,
+        }
+
+        impl $scorer {
+            fn metric(&self) -> ExternalMetric {
+                ExternalMetric {
+                    name: self.name.clone(),
+                    direction: self.direction,
+                    unit: self.unit.clone(),
+                    explanation: self.explanation.clone(),
+                    min: self.min,
+                    max: self.max,
+                    binary: self.binary,
+                }
+            }
+        }
+    };
 }
 
-/// A number that an HTTP endpoint gives the answer. It is POSTed one JSON object and answers with one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HttpScorer {
-    /// The metric's name in this study.
-    pub name: String,
-    /// Address the request is POSTed to, without a query. A page needs its leave (CORS).
-    pub endpoint: String,
-    /// Headers sent with each request. Not for secrets: the study is kept in the journal.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, String>,
-    /// Headers whose values are in environment variables: header = variable.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers_env: BTreeMap<String, String>,
-    /// Environment variable with a token, sent as `Authorization: Bearer …`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bearer_env: Option<String>,
-    /// The number's name in the endpoint's answer; the metric's unless stated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
-    /// Tell the endpoint the prompt's text, too.
-    #[serde(default)]
-    pub with_prompt: bool,
-    /// Which way is better.
-    #[serde(default = "objective")]
-    pub direction: Direction,
-    /// Unit of one measurement.
-    #[serde(default = "rate")]
-    pub unit: String,
-    /// One sentence on what is measured, for people and the rewriter.
-    #[serde(default)]
-    pub explanation: String,
-    /// Smallest possible value; 0 unless stated. An objective's is 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min: Option<f64>,
-    /// Largest possible value; unbounded unless stated. An objective's is 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<f64>,
-    /// Whether every value is either the smallest or the largest one.
-    #[serde(default)]
-    pub binary: bool,
-    /// Seconds one answer may take.
-    #[serde(default = "usual_timeout")]
-    #[schemars(range(max = 86_400.0))]
-    pub timeout: f64,
-    /// How often a request that failed is tried again: 5 times unless stated, 0 for never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retries: Option<u32>,
-    /// Answers scored at a time.
-    #[serde(default = "usual_concurrency")]
-    #[schemars(range(min = 1))]
-    pub concurrency: usize,
-    /// Measure 1 − value.
-    #[serde(default)]
-    pub invert: bool,
+scorer! {
+    /// A number that a program gives the answer. It gets one line of JSON on its standard input and writes one JSON object.
+    CommandScorer {
+        /// Program and arguments, run in the study file's folder without a shell; not in a browser.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub command: Vec<String>,
+        /// Environment variables the program gets, by name. Of all others it gets only the likes of `PATH` and `HOME`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub env: Vec<String>,
+        /// The number's name in the program's answer; the metric's unless stated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub field: Option<String>,
+        /// Tell the program the prompt's text, too.
+        #[serde(default)]
+        pub with_prompt: bool,
+    }
+}
+
+scorer! {
+    /// A number that an HTTP endpoint gives the answer. It is POSTed one JSON object and answers with one.
+    HttpScorer {
+        /// Address the request is POSTed to, without a query. A page needs its leave (CORS).
+        pub endpoint: String,
+        /// Headers sent with each request. Not for secrets: the study is kept in the journal.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub headers: BTreeMap<String, String>,
+        /// Headers whose values are in environment variables: header = variable.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub headers_env: BTreeMap<String, String>,
+        /// Environment variable with a token, sent as `Authorization: Bearer …`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub bearer_env: Option<String>,
+        /// The number's name in the endpoint's answer; the metric's unless stated.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub field: Option<String>,
+        /// Tell the endpoint the prompt's text, too.
+        #[serde(default)]
+        pub with_prompt: bool,
+    }
 }
 
 fn objective() -> Direction {
@@ -292,29 +284,7 @@ fn spec(metric: &ExternalMetric) -> MetricSpec {
     metric.spec("study's own scorer")
 }
 
-impl CommandScorer {
-    fn metric(&self) -> ExternalMetric {
-        ExternalMetric {
-            name: self.name.clone(),
-            direction: self.direction,
-            unit: self.unit.clone(),
-            explanation: self.explanation.clone(),
-            min: self.min,
-            max: self.max,
-            binary: self.binary,
-        }
-    }
-}
-
 impl Family for CommandScorer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn spec(&self) -> MetricSpec {
         spec(&self.metric())
     }
@@ -332,29 +302,7 @@ impl Family for CommandScorer {
     }
 }
 
-impl HttpScorer {
-    fn metric(&self) -> ExternalMetric {
-        ExternalMetric {
-            name: self.name.clone(),
-            direction: self.direction,
-            unit: self.unit.clone(),
-            explanation: self.explanation.clone(),
-            min: self.min,
-            max: self.max,
-            binary: self.binary,
-        }
-    }
-}
-
 impl Family for HttpScorer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn spec(&self) -> MetricSpec {
         spec(&self.metric())
     }

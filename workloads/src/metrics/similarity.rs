@@ -112,14 +112,6 @@ impl Nearness {
 }
 
 impl Family for Similarity {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn reference(&self) -> Option<&str> {
         Some(&self.expected)
     }

@@ -101,14 +101,6 @@ impl Rule for Numeric {
 }
 
 impl Family for Numeric {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn reference(&self) -> Option<&str> {
         Some(&self.expected)
     }

@@ -194,14 +194,6 @@ impl Rule for Overlap {
 }
 
 impl Family for F1 {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn reference(&self) -> Option<&str> {
         Some(&self.expected)
     }
@@ -219,14 +211,6 @@ impl Family for F1 {
 }
 
 impl Family for Rouge {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn invert(&self) -> bool {
-        self.invert
-    }
-
     fn reference(&self) -> Option<&str> {
         Some(&self.expected)
     }
