@@ -1,7 +1,7 @@
 //! The audit log.
 
 use axum::extract::State;
-use capo_api::{EntryShown, Problem};
+use capo_api::EntryShown;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -40,7 +40,7 @@ pub(super) fn line(entry: Entry) -> EntryShown {
 /// The audit log of the whole server, the latest lines first.
 #[utoipa::path(
     get, path = "/api/audit", operation_id = "audit", params(Since), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<EntryShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<EntryShown>))
 )]
 pub(super) async fn list(
     State(server): State<Server>,

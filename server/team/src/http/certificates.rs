@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
-use capo_api::{CertificatePage, CertificateShown, Problem, Role};
+use capo_api::{CertificatePage, CertificateShown, Role};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -31,7 +31,7 @@ pub(super) struct Before {
 #[utoipa::path(
     get, path = "/api/projects/{project}/certificates", operation_id = "certificates",
     params(("project" = String, Path), Before), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = CertificatePage), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = CertificatePage))
 )]
 pub(super) async fn list(
     State(server): State<Server>,

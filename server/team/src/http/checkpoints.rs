@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use capo_api::{CheckpointShown, Problem, Role};
+use capo_api::{CheckpointShown, Role};
 use capo_core::ids::hex;
 use futures::TryStreamExt as _;
 use sha2::{Digest as _, Sha256};
@@ -90,7 +90,7 @@ pub(super) async fn listed(server: &Server, training: &Training) -> Result<Vec<C
 #[utoipa::path(
     get, path = "/api/projects/{project}/trainings/{training}/checkpoints", operation_id = "checkpoints",
     params(("project" = String, Path), ("training" = String, Path)), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<CheckpointShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<CheckpointShown>))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -108,7 +108,7 @@ pub(super) async fn list(
     get, path = "/api/projects/{project}/trainings/{training}/checkpoints/{step}", operation_id = "checkpoint",
     params(("project" = String, Path), ("training" = String, Path), ("step" = u64, Path)),
     security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<u8>, content_type = "application/x-tar"), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<u8>, content_type = "application/x-tar"))
 )]
 pub(super) async fn fetch(
     State(server): State<Server>,

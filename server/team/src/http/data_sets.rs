@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use capo_api::{DataKind, DataSetDetail, DataSetShown, NewDataSet, Problem, Role};
+use capo_api::{DataKind, DataSetDetail, DataSetShown, NewDataSet, Role};
 use capo_core::llm::Role as ModelRole;
 use capo_core::study::{Constraint, Format, Study};
 use capo_models::check_tables;
@@ -46,8 +46,7 @@ fn shown(set: DataSet) -> DataSetShown {
 /// The data sets of a project, by name.
 #[utoipa::path(
     get, path = "/api/projects/{project}/data", operation_id = "data_sets", params(("project" = String, Path)),
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<DataSetShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = Vec<DataSetShown>))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -63,7 +62,7 @@ pub(super) async fn list(
 #[utoipa::path(
     post, path = "/api/projects/{project}/data", operation_id = "add_data_set", params(("project" = String, Path)),
     request_body = NewDataSet, security(("session" = []), ("token" = [])),
-    responses((status = 201, body = DataSetShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = DataSetShown))
 )]
 pub(super) async fn add(
     State(server): State<Server>,
@@ -192,7 +191,7 @@ fn look_at_study(name: &str, content: &[u8]) -> Result<Look, String> {
 #[utoipa::path(
     get, path = "/api/projects/{project}/data/{id}", operation_id = "data_set",
     params(("project" = String, Path), ("id" = String, Path)), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = DataSetDetail), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = DataSetDetail))
 )]
 pub(super) async fn show(
     State(server): State<Server>,
@@ -212,10 +211,7 @@ pub(super) async fn show(
 #[utoipa::path(
     get, path = "/api/projects/{project}/data/{id}/content", operation_id = "data_set_content",
     params(("project" = String, Path), ("id" = String, Path)), security(("session" = []), ("token" = [])),
-    responses(
-        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = "default", body = Problem, content_type = "application/problem+json")
-    )
+    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"))
 )]
 pub(super) async fn content(
     State(server): State<Server>,
@@ -232,7 +228,7 @@ pub(super) async fn content(
 #[utoipa::path(
     delete, path = "/api/projects/{project}/data/{id}", operation_id = "delete_data_set",
     params(("project" = String, Path), ("id" = String, Path)), security(("session" = []), ("token" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 pub(super) async fn delete(
     State(server): State<Server>,

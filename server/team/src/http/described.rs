@@ -2,15 +2,21 @@
 
 use axum::http::StatusCode;
 use utoipa::openapi::path::{Operation, ParameterIn};
-use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
 /// What is bytes, and no document.
 const BYTES: [&str; 2] = ["application/octet-stream", "application/x-tar"];
 
-/// Puts statuses in place of each `default`, describes every answer, as OpenAPI demands, and takes bytes for no list of numbers.
+/// Adds the statuses of refusals to what is refused by a problem document, describes every answer, as OpenAPI demands, and
+/// takes bytes for no list of numbers.
 pub(super) fn complete(document: &mut OpenApi) {
     let refused = &mut document.components.get_or_insert_default().responses;
+    let content = Content::new(Some(Ref::from_schema_name("Problem")));
+    let problem = ResponseBuilder::new().content("application/problem+json", content);
+    let problem = problem.build();
     for (path, item) in &mut document.paths.paths {
+        // Whether the server is well says a text, and models refuse as their own API does, too.
+        let says_problems = path.starts_with("/api") && !path.starts_with("/api/models/");
         let changes = [&mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
         let changes = changes.into_iter().flatten().map(|operation| (operation, true));
         let reads = item.get.iter_mut().map(|operation| (operation, false));
@@ -18,16 +24,15 @@ pub(super) fn complete(document: &mut OpenApi) {
             if let Some(RefOr::T(body)) = &mut operation.request_body {
                 without_numbers(body.content.iter_mut());
             }
-            let problem = operation.responses.responses.remove("default");
             for (status, response) in &mut operation.responses.responses {
                 if let RefOr::T(response) = response {
                     without_numbers(response.content.iter_mut());
                     describe(response, status);
                 }
             }
-            let Some(RefOr::T(problem)) = problem else {
+            if !says_problems {
                 continue;
-            };
+            }
             for status in refusals(path, is_change, operation) {
                 refused.entry(status.to_owned()).or_insert_with(|| {
                     let mut response = problem.clone();

@@ -4,7 +4,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use capo_api::{Problem, Role, event};
+use capo_api::{Role, event};
 
 use super::Server;
 use super::caller::Caller;
@@ -61,7 +61,7 @@ impl Watched for Run {
 #[utoipa::path(
     get, path = "/api/runs/{run}/journal", operation_id = "journal", params(("run" = String, Path), From),
     security(("session" = []), ("token" = [])),
-    responses((status = 200, body = String, content_type = "application/x-ndjson"), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = String, content_type = "application/x-ndjson"))
 )]
 pub(super) async fn journal(
     State(server): State<Server>,
@@ -91,7 +91,7 @@ pub(super) async fn journal(
 #[utoipa::path(
     get, path = "/api/runs/{run}/events", operation_id = "events", params(("run" = String, Path), From),
     security(("session" = []), ("token" = [])),
-    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = String, content_type = "text/event-stream"))
 )]
 pub(super) async fn events(
     State(server): State<Server>,

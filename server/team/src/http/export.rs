@@ -6,7 +6,7 @@ use std::io;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use capo_api::{DataSetName, Membership, NewDataSet, Problem, ProjectName, Role, Title};
+use capo_api::{DataSetName, Membership, NewDataSet, ProjectName, Role, Title};
 use serde::Serialize;
 
 use super::Server;
@@ -29,7 +29,7 @@ const AT_ONCE: usize = 1 << 20;
 #[utoipa::path(
     get, path = "/api/projects/{project}/export", operation_id = "export_project", params(("project" = String, Path)),
     security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<u8>, content_type = "application/x-tar"), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<u8>, content_type = "application/x-tar"))
 )]
 pub(super) async fn export(
     State(server): State<Server>,

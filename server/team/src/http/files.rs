@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
-use capo_api::{FileShown, MOST_FILE, Problem, Role};
+use capo_api::{FileShown, MOST_FILE, Role};
 use capo_core::ids::hex;
 use futures::StreamExt as _;
 use object_store::buffered::BufWriter;
@@ -156,7 +156,7 @@ fn shown(sha256: String, file: &KeptFile) -> FileShown {
 #[utoipa::path(
     get, path = "/api/projects/{project}/files/{sha256}", operation_id = "file",
     params(("project" = String, Path), ("sha256" = String, Path)), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = FileShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = FileShown))
 )]
 pub(super) async fn show(
     State(server): State<Server>,
@@ -173,10 +173,7 @@ pub(super) async fn show(
 #[utoipa::path(
     get, path = "/api/projects/{project}/files/{sha256}/content", operation_id = "file_content",
     params(("project" = String, Path), ("sha256" = String, Path)), security(("session" = []), ("token" = [])),
-    responses(
-        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = "default", body = Problem, content_type = "application/problem+json")
-    )
+    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"))
 )]
 pub(super) async fn content(
     State(server): State<Server>,
@@ -192,8 +189,8 @@ pub(super) async fn content(
 #[utoipa::path(
     put, path = "/api/projects/{project}/files/{sha256}", operation_id = "put_file",
     params(("project" = String, Path), ("sha256" = String, Path)),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream"), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = FileShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    security(("session" = []), ("token" = [])), responses((status = 200, body = FileShown))
 )]
 pub(super) async fn put(
     State(server): State<Server>,

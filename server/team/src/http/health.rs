@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use capo_api::{About, Problem};
+use capo_api::About;
 
 use super::Server;
 use super::caller::Caller;
@@ -42,8 +42,7 @@ pub(super) async fn ready(State(server): State<Server>) -> Result<&'static str, 
 
 /// What this server is, and who is signed in. A page asks this to find out whether a team server stands behind it.
 #[utoipa::path(
-    get, path = "/api", operation_id = "about",
-    responses((status = 200, body = About), (status = "default", body = Problem, content_type = "application/problem+json"))
+    get, path = "/api", operation_id = "about", responses((status = 200, body = About))
 )]
 pub(super) async fn about(
     State(server): State<Server>,

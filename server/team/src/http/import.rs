@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use capo_api::{
-    EntryShown, LabelName, MOST_FILE, MOST_JOURNAL, NewDataSet, Problem, ProjectName, ProjectShown,
-    PromptName, Role, RunOrigin, RunStage,
+    EntryShown, LabelName, MOST_FILE, MOST_JOURNAL, NewDataSet, ProjectName, ProjectShown, PromptName, Role,
+    RunOrigin, RunStage,
 };
 use capo_core::reading::evidence::Evidence;
 use capo_core::study::{Format, Study};
@@ -62,7 +62,7 @@ pub(super) struct Named {
 #[utoipa::path(
     post, path = "/api/projects/import", operation_id = "import_project", params(Named),
     request_body(content = Vec<u8>, content_type = "application/x-tar"), security(("session" = []), ("token" = [])),
-    responses((status = 201, body = ProjectShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = ProjectShown))
 )]
 pub(super) async fn import(
     State(server): State<Server>,

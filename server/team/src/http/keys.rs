@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use capo_api::{
-    AllowedModel, DailyLimits, KeyChange, KeySettings, KeyShown, LimitScope, LimitsShown, NewKey, Problem,
-    ProjectKey, Role, TokenPrice, UsageShown,
+    AllowedModel, DailyLimits, KeyChange, KeySettings, KeyShown, LimitScope, LimitsShown, NewKey, ProjectKey,
+    Role, TokenPrice, UsageShown,
 };
 use capo_gateway::{KeyRecord, Limits, ModelRule, NanoUsd, Scope, SharedKey};
 use capo_models::ProviderName;
@@ -103,7 +103,7 @@ fn shown_limits(limits: Limits) -> DailyLimits {
 /// All shared keys.
 #[utoipa::path(
     get, path = "/api/keys", operation_id = "keys", security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<KeyShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<KeyShown>))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -154,7 +154,7 @@ fn shown(
 /// Adds a key, which is encrypted and never shown again.
 #[utoipa::path(
     post, path = "/api/keys", operation_id = "add_key", request_body = NewKey, security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 pub(super) async fn add(
     State(server): State<Server>,
@@ -175,8 +175,7 @@ pub(super) async fn add(
 /// Says other things of a key, or replaces it.
 #[utoipa::path(
     put, path = "/api/keys/{name}", operation_id = "change_key", params(("name" = String, Path)),
-    request_body = KeyChange, security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    request_body = KeyChange, security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn change(
     State(server): State<Server>,
@@ -198,8 +197,7 @@ pub(super) async fn change(
 /// Takes a key away.
 #[utoipa::path(
     delete, path = "/api/keys/{name}", operation_id = "delete_key", params(("name" = String, Path)),
-    security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn delete(
     State(server): State<Server>,
@@ -215,8 +213,7 @@ pub(super) async fn delete(
 #[utoipa::path(
     put, path = "/api/limits/{scope}/{name}", operation_id = "set_limits",
     params(("scope" = LimitScope, Path), ("name" = String, Path)), request_body = DailyLimits,
-    security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn set_limits(
     State(server): State<Server>,
@@ -247,7 +244,7 @@ pub(super) async fn set_limits(
 /// All limits.
 #[utoipa::path(
     get, path = "/api/limits", operation_id = "limits", security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<LimitsShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<LimitsShown>))
 )]
 pub(super) async fn limits(
     State(server): State<Server>,
@@ -284,7 +281,7 @@ pub(super) struct Days {
 /// What was consumed by members, projects and keys, the latest day first.
 #[utoipa::path(
     get, path = "/api/usage", operation_id = "usage", params(Days), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<UsageShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<UsageShown>))
 )]
 pub(super) async fn usage(
     State(server): State<Server>,
@@ -312,8 +309,7 @@ pub(super) async fn usage(
 /// The keys that a project may use.
 #[utoipa::path(
     get, path = "/api/projects/{project}/keys", operation_id = "project_keys", params(("project" = String, Path)),
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<ProjectKey>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = Vec<ProjectKey>))
 )]
 pub(super) async fn of_project(
     State(server): State<Server>,

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum_extra::extract::CookieJar;
 use capo_api::{
     InvitationMade, InvitationShown, MemberChange, MemberShown, Myself, NewInvitation, NewMember,
-    PasswordChange, Problem,
+    PasswordChange,
 };
 
 use super::caller::{Caller, Visitor};
@@ -31,7 +31,7 @@ fn shown(member: Member) -> MemberShown {
 /// All members of the server.
 #[utoipa::path(
     get, path = "/api/members", operation_id = "members", security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<MemberShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<MemberShown>))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -45,8 +45,7 @@ pub(super) async fn list(
 /// Makes a member an administrator of the server, or none; lets them sign in, or not.
 #[utoipa::path(
     patch, path = "/api/members/{name}", operation_id = "change_member", params(("name" = String, Path)),
-    request_body = MemberChange, security(("session" = [])),
-    responses((status = 200, body = MemberShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    request_body = MemberChange, security(("session" = [])), responses((status = 200, body = MemberShown))
 )]
 pub(super) async fn change(
     State(server): State<Server>,
@@ -68,8 +67,7 @@ pub(super) async fn change(
 /// Replaces one's password. All other browsers are signed out.
 #[utoipa::path(
     put, path = "/api/password", operation_id = "set_password", request_body = PasswordChange,
-    security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn set_password(
     State(server): State<Server>,
@@ -129,7 +127,7 @@ pub(super) async fn invited(
 /// The open invitations to the server.
 #[utoipa::path(
     get, path = "/api/invitations", operation_id = "invitations", security(("session" = [])),
-    responses((status = 200, body = Vec<InvitationShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<InvitationShown>))
 )]
 pub(super) async fn invitations(
     State(server): State<Server>,
@@ -142,8 +140,8 @@ pub(super) async fn invitations(
 
 /// Invites somebody to the server, without a project.
 #[utoipa::path(
-    post, path = "/api/invitations", operation_id = "invite", request_body = NewInvitation, security(("session" = [])),
-    responses((status = 201, body = InvitationMade), (status = "default", body = Problem, content_type = "application/problem+json"))
+    post, path = "/api/invitations", operation_id = "invite", request_body = NewInvitation,
+    security(("session" = [])), responses((status = 201, body = InvitationMade))
 )]
 pub(super) async fn invite(
     State(server): State<Server>,
@@ -158,8 +156,7 @@ pub(super) async fn invite(
 /// Takes an invitation to the server back.
 #[utoipa::path(
     delete, path = "/api/invitations/{id}", operation_id = "withdraw_invitation", params(("id" = String, Path)),
-    security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn withdraw_invitation(
     State(server): State<Server>,
@@ -177,7 +174,7 @@ pub(super) async fn withdraw_invitation(
 /// Follows an invitation and signs the new member in.
 #[utoipa::path(
     post, path = "/api/members", operation_id = "follow_invitation", request_body = NewMember,
-    responses((status = 201, body = Myself), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = Myself))
 )]
 pub(super) async fn follow_invitation(
     State(server): State<Server>,

@@ -402,12 +402,15 @@ async fn in_background<T: Send + 'static>(
 }
 
 #[derive(OpenApi)]
-#[openapi(info(
-    title = "Capo",
-    description = "The team server. Browsers sign in and get a cookie; programs send a personal token. A refusal is a \
-                   problem document (RFC 9457). What is asked below `/api/proxy/KEY` and answered there is as the \
-                   provider of the shared key has it, and not described here: docs/team-server.md says more."
-))]
+#[openapi(
+    info(
+        title = "Capo",
+        description = "The team server. Browsers sign in and get a cookie; programs send a personal token. A refusal is a \
+                       problem document (RFC 9457). What is asked below `/api/proxy/KEY` and answered there is as the \
+                       provider of the shared key has it, and not described here: docs/team-server.md says more."
+    ),
+    components(schemas(capo_api::Problem))
+)]
 struct Described;
 
 /// The document that describes the routes, OpenAPI 3.1.

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::{Cookie, SameSite};
-use capo_api::{IdentityShown, Myself, OIDC_RETURN, OidcRedirect, OidcRequest, OidcResponse, Problem};
+use capo_api::{IdentityShown, Myself, OIDC_RETURN, OidcRedirect, OidcRequest, OidcResponse};
 
 use super::Server;
 use super::caller::{Caller, Visitor};
@@ -116,7 +116,7 @@ fn linking(wish: &OidcRequest, caller: Result<Caller, Refusal>) -> Result<Option
 /// Begins to sign in at the issuer, to link an identity there, or to follow an invitation by one.
 #[utoipa::path(
     post, path = "/api/oidc/request", operation_id = "oidc_request", request_body = OidcRequest,
-    responses((status = 200, body = OidcRedirect), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = OidcRedirect))
 )]
 pub(super) async fn request(
     State(server): State<Server>,
@@ -149,7 +149,7 @@ pub(super) async fn request(
 /// Ends what was begun, with what the issuer gave the browser: signs in, or links the identity.
 #[utoipa::path(
     post, path = "/api/oidc/response", operation_id = "oidc_response", request_body = OidcResponse,
-    responses((status = 200, body = Myself), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Myself))
 )]
 pub(super) async fn response(
     State(server): State<Server>,
@@ -282,7 +282,7 @@ fn shown(linked: LinkedIdentity) -> IdentityShown {
 /// The identities by which one signs in.
 #[utoipa::path(
     get, path = "/api/identities", operation_id = "identities", security(("session" = [])),
-    responses((status = 200, body = Vec<IdentityShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<IdentityShown>))
 )]
 pub(super) async fn identities(
     State(server): State<Server>,
@@ -296,8 +296,7 @@ pub(super) async fn identities(
 /// Unlinks one of one's identities, unless nothing else leads into the account. All other browsers are signed out.
 #[utoipa::path(
     delete, path = "/api/identities/{id}", operation_id = "unlink_identity", params(("id" = String, Path)),
-    security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn unlink(
     State(server): State<Server>,

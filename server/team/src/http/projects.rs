@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use capo_api::{
-    EntryShown, InvitationMade, InvitationShown, Membership, NewProject, NewRole, Problem, ProjectChange,
+    EntryShown, InvitationMade, InvitationShown, Membership, NewProject, NewRole, ProjectChange,
     ProjectShown, Role,
 };
 
@@ -28,7 +28,7 @@ pub(super) fn shown((project, role): (Project, Role)) -> ProjectShown {
 /// One's projects; all of them for who administers the server.
 #[utoipa::path(
     get, path = "/api/projects", operation_id = "projects", security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<ProjectShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<ProjectShown>))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -41,8 +41,7 @@ pub(super) async fn list(
 /// Makes a project and becomes its administrator.
 #[utoipa::path(
     post, path = "/api/projects", operation_id = "add_project", request_body = NewProject,
-    security(("session" = []), ("token" = [])),
-    responses((status = 201, body = ProjectShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 201, body = ProjectShown))
 )]
 pub(super) async fn add(
     State(server): State<Server>,
@@ -64,8 +63,7 @@ pub(super) async fn add(
 /// A project.
 #[utoipa::path(
     get, path = "/api/projects/{project}", operation_id = "project", params(("project" = String, Path)),
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = ProjectShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = ProjectShown))
 )]
 pub(super) async fn show(
     State(server): State<Server>,
@@ -80,7 +78,7 @@ pub(super) async fn show(
 #[utoipa::path(
     patch, path = "/api/projects/{project}", operation_id = "retitle_project", params(("project" = String, Path)),
     request_body = ProjectChange, security(("session" = []), ("token" = [])),
-    responses((status = 200, body = ProjectShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = ProjectShown))
 )]
 pub(super) async fn retitle(
     State(server): State<Server>,
@@ -99,8 +97,7 @@ pub(super) async fn retitle(
 /// Deletes a project and all that is in it.
 #[utoipa::path(
     delete, path = "/api/projects/{project}", operation_id = "delete_project", params(("project" = String, Path)),
-    security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn delete(
     State(server): State<Server>,
@@ -128,9 +125,9 @@ fn place(place: MemberRole) -> Membership {
 
 /// Who has which role in a project.
 #[utoipa::path(
-    get, path = "/api/projects/{project}/members", operation_id = "project_members", params(("project" = String, Path)),
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<Membership>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    get, path = "/api/projects/{project}/members", operation_id = "project_members",
+    params(("project" = String, Path)), security(("session" = []), ("token" = [])),
+    responses((status = 200, body = Vec<Membership>))
 )]
 pub(super) async fn members(
     State(server): State<Server>,
@@ -146,7 +143,7 @@ pub(super) async fn members(
 #[utoipa::path(
     put, path = "/api/projects/{project}/members/{name}", operation_id = "set_role",
     params(("project" = String, Path), ("name" = String, Path)), request_body = NewRole, security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 pub(super) async fn set_role(
     State(server): State<Server>,
@@ -166,8 +163,7 @@ pub(super) async fn set_role(
 /// Takes a member's role in a project away; anybody may give up their own.
 #[utoipa::path(
     delete, path = "/api/projects/{project}/members/{name}", operation_id = "remove_from_project",
-    params(("project" = String, Path), ("name" = String, Path)), security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    params(("project" = String, Path), ("name" = String, Path)), security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn remove(
     State(server): State<Server>,
@@ -192,7 +188,7 @@ pub(super) async fn remove(
 #[utoipa::path(
     get, path = "/api/projects/{project}/invitations", operation_id = "project_invitations",
     params(("project" = String, Path)), security(("session" = [])),
-    responses((status = 200, body = Vec<InvitationShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<InvitationShown>))
 )]
 pub(super) async fn invitations(
     State(server): State<Server>,
@@ -212,7 +208,7 @@ pub(super) async fn invitations(
 #[utoipa::path(
     post, path = "/api/projects/{project}/invitations", operation_id = "invite_to_project",
     params(("project" = String, Path)), request_body = NewRole, security(("session" = [])),
-    responses((status = 201, body = InvitationMade), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = InvitationMade))
 )]
 pub(super) async fn invite(
     State(server): State<Server>,
@@ -228,8 +224,7 @@ pub(super) async fn invite(
 /// Takes an invitation to a project back.
 #[utoipa::path(
     delete, path = "/api/projects/{project}/invitations/{id}", operation_id = "withdraw_project_invitation",
-    params(("project" = String, Path), ("id" = String, Path)), security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    params(("project" = String, Path), ("id" = String, Path)), security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn withdraw_invitation(
     State(server): State<Server>,
@@ -249,7 +244,7 @@ pub(super) async fn withdraw_invitation(
 #[utoipa::path(
     get, path = "/api/projects/{project}/audit", operation_id = "project_audit",
     params(("project" = String, Path), Since), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<EntryShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<EntryShown>))
 )]
 pub(super) async fn audit(
     State(server): State<Server>,

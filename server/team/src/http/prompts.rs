@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::{
-    LabelMove, LabelMoved, LabelName, LabelShown, MOST_PROMPT, NewVersion, PRODUCTION, Problem, PromptName,
+    LabelMove, LabelMoved, LabelName, LabelShown, MOST_PROMPT, NewVersion, PRODUCTION, PromptName,
     PromptShown, Role, RunOrigin, Title, VersionPage, VersionShown,
 };
 use capo_core::ids::CandidateId;
@@ -66,8 +66,7 @@ fn shown(name: &str, version: PromptVersion, labels: &BTreeMap<String, u64>) -> 
 /// The prompts of a project, by name.
 #[utoipa::path(
     get, path = "/api/projects/{project}/prompts", operation_id = "prompts", params(("project" = String, Path)),
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<PromptShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = Vec<PromptShown>))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -101,11 +100,7 @@ pub(super) struct Which {
 #[utoipa::path(
     get, path = "/api/projects/{project}/prompts/{name}", operation_id = "prompt",
     params(("project" = String, Path), ("name" = String, Path), Which), security(("session" = []), ("token" = [])),
-    responses(
-        (status = 200, content((VersionShown = "application/json"), (String = "text/plain")), headers(("etag" = String))),
-        (status = 304),
-        (status = "default", body = Problem, content_type = "application/problem+json"),
-    )
+    responses((status = 200, content((VersionShown = "application/json"), (String = "text/plain")), headers(("etag" = String))), (status = 304))
 )]
 pub(super) async fn show(
     State(server): State<Server>,
@@ -165,8 +160,7 @@ fn tagged(headers: &HeaderMap, kind: &'static str, body: Vec<u8>) -> Response {
 /// Deletes a prompt with its versions and labels.
 #[utoipa::path(
     delete, path = "/api/projects/{project}/prompts/{name}", operation_id = "delete_prompt",
-    params(("project" = String, Path), ("name" = String, Path)), security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    params(("project" = String, Path), ("name" = String, Path)), security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn delete(
     State(server): State<Server>,
@@ -194,7 +188,7 @@ pub(super) struct Before {
 #[utoipa::path(
     get, path = "/api/projects/{project}/prompts/{name}/versions", operation_id = "prompt_versions",
     params(("project" = String, Path), ("name" = String, Path), Before), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = VersionPage), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = VersionPage))
 )]
 pub(super) async fn versions(
     State(server): State<Server>,
@@ -219,10 +213,7 @@ pub(super) async fn versions(
     post, path = "/api/projects/{project}/prompts/{name}/versions", operation_id = "add_prompt_version",
     params(("project" = String, Path), ("name" = String, Path)), request_body = NewVersion,
     security(("session" = []), ("token" = [])),
-    responses(
-        (status = 201, body = VersionShown), (status = 200, body = VersionShown),
-        (status = "default", body = Problem, content_type = "application/problem+json"),
-    )
+    responses((status = 201, body = VersionShown), (status = 200, body = VersionShown))
 )]
 pub(super) async fn add(
     State(server): State<Server>,
@@ -393,8 +384,7 @@ fn may_move(caller: &Caller, label: &str) -> Result<(), Refusal> {
 #[utoipa::path(
     get, path = "/api/projects/{project}/prompts/{name}/labels/{label}", operation_id = "label",
     params(("project" = String, Path), ("name" = String, Path), ("label" = String, Path)),
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = LabelShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = LabelShown))
 )]
 pub(super) async fn label(
     State(server): State<Server>,
@@ -409,8 +399,7 @@ pub(super) async fn label(
 #[utoipa::path(
     put, path = "/api/projects/{project}/prompts/{name}/labels/{label}", operation_id = "move_label",
     params(("project" = String, Path), ("name" = String, Path), ("label" = String, Path)), request_body = LabelMove,
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = LabelShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = LabelShown))
 )]
 pub(super) async fn move_label(
     State(server): State<Server>,
@@ -450,8 +439,7 @@ pub(super) struct Was {
 #[utoipa::path(
     delete, path = "/api/projects/{project}/prompts/{name}/labels/{label}", operation_id = "remove_label",
     params(("project" = String, Path), ("name" = String, Path), ("label" = String, Path), Was),
-    security(("session" = []), ("token" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 204))
 )]
 pub(super) async fn remove_label(
     State(server): State<Server>,
@@ -480,8 +468,7 @@ pub(super) fn moved(moved: Moved) -> LabelMoved {
 #[utoipa::path(
     get, path = "/api/projects/{project}/prompts/{name}/labels/{label}/history", operation_id = "label_history",
     params(("project" = String, Path), ("name" = String, Path), ("label" = String, Path), Before),
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = Vec<LabelMoved>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = Vec<LabelMoved>))
 )]
 pub(super) async fn history(
     State(server): State<Server>,

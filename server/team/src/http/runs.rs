@@ -6,8 +6,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use capo_api::{
-    MOST_JOURNAL, NewBranch, NewRun, Problem, Role, RunChange, RunDetail, RunOrder, RunOrigin, RunPage,
-    RunShown, RunStage, RunWish, Title,
+    MOST_JOURNAL, NewBranch, NewRun, Role, RunChange, RunDetail, RunOrder, RunOrigin, RunPage, RunShown,
+    RunStage, RunWish, Title,
 };
 use capo_core::journal::{self, Event, Journal, MemoryJournal, parse_line};
 use capo_core::reading::progress::Progress;
@@ -86,7 +86,7 @@ pub(super) struct Which {
 /// Runs, those that were added last first.
 #[utoipa::path(
     get, path = "/api/runs", operation_id = "runs", params(Which), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = RunPage), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = RunPage))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -125,8 +125,7 @@ pub(super) fn place(before: Option<&str>) -> Result<Option<(Millis, &str)>, Refu
 /// Starts a run.
 #[utoipa::path(
     post, path = "/api/projects/{project}/runs", operation_id = "add_run", params(("project" = String, Path)),
-    request_body = NewRun, security(("session" = []), ("token" = [])),
-    responses((status = 201, body = RunShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    request_body = NewRun, security(("session" = []), ("token" = [])), responses((status = 201, body = RunShown))
 )]
 pub(super) async fn add(
     State(server): State<Server>,
@@ -262,8 +261,7 @@ async fn named_file(
 /// A run with its study.
 #[utoipa::path(
     get, path = "/api/runs/{run}", operation_id = "run", params(("run" = String, Path)),
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = RunDetail), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = RunDetail))
 )]
 pub(super) async fn show(
     State(server): State<Server>,
@@ -282,8 +280,7 @@ pub(super) async fn show(
 /// Gives a run another name.
 #[utoipa::path(
     patch, path = "/api/runs/{run}", operation_id = "change_run", params(("run" = String, Path)),
-    request_body = RunChange, security(("session" = []), ("token" = [])),
-    responses((status = 200, body = RunShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    request_body = RunChange, security(("session" = []), ("token" = [])), responses((status = 200, body = RunShown))
 )]
 pub(super) async fn change(
     State(server): State<Server>,
@@ -302,8 +299,7 @@ pub(super) async fn change(
 /// Deletes a run on which nobody works.
 #[utoipa::path(
     delete, path = "/api/runs/{run}", operation_id = "delete_run", params(("run" = String, Path)),
-    security(("session" = []), ("token" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 204))
 )]
 pub(super) async fn delete(
     State(server): State<Server>,
@@ -319,8 +315,7 @@ pub(super) async fn delete(
 /// Pauses, stops, resumes or steers a run.
 #[utoipa::path(
     post, path = "/api/runs/{run}/orders", operation_id = "order_run", params(("run" = String, Path)),
-    request_body = RunOrder, security(("session" = []), ("token" = [])),
-    responses((status = 200, body = RunShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    request_body = RunOrder, security(("session" = []), ("token" = [])), responses((status = 200, body = RunShown))
 )]
 pub(super) async fn order(
     State(server): State<Server>,
@@ -366,8 +361,7 @@ pub(super) async fn order(
 /// Makes a run that shares the beginning of another.
 #[utoipa::path(
     post, path = "/api/runs/{run}/branches", operation_id = "branch_run", params(("run" = String, Path)),
-    request_body = NewBranch, security(("session" = []), ("token" = [])),
-    responses((status = 201, body = RunShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    request_body = NewBranch, security(("session" = []), ("token" = [])), responses((status = 201, body = RunShown))
 )]
 pub(super) async fn branch(
     State(server): State<Server>,
@@ -437,9 +431,8 @@ pub(super) struct Named {
 /// Keeps the journal of a run that was made elsewhere, as JSON Lines, once it is verified.
 #[utoipa::path(
     post, path = "/api/projects/{project}/journals", operation_id = "push_run",
-    params(("project" = String, Path), Named),
-    request_body(content = String, content_type = "application/x-ndjson"), security(("session" = []), ("token" = [])),
-    responses((status = 201, body = RunShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    params(("project" = String, Path), Named), request_body(content = String, content_type = "application/x-ndjson"),
+    security(("session" = []), ("token" = [])), responses((status = 201, body = RunShown))
 )]
 pub(super) async fn push(
     State(server): State<Server>,

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::{Cookie, SameSite};
-use capo_api::{Credentials, FirstAdmin, Myself, Problem, SessionShown};
+use capo_api::{Credentials, FirstAdmin, Myself, SessionShown};
 
 use super::Server;
 use super::caller::{Caller, Visitor, cookie_name};
@@ -21,7 +21,7 @@ const OF_ADDRESS: i64 = 30;
 /// Makes the first administrator and signs them in.
 #[utoipa::path(
     post, path = "/api/set-up", operation_id = "set_up", request_body = FirstAdmin,
-    responses((status = 201, body = Myself), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = Myself))
 )]
 pub(super) async fn set_up(
     State(server): State<Server>,
@@ -49,7 +49,7 @@ pub(super) async fn set_up(
 /// Signs a browser in.
 #[utoipa::path(
     post, path = "/api/session", operation_id = "sign_in", request_body = Credentials,
-    responses((status = 201, body = Myself), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = Myself))
 )]
 pub(super) async fn sign_in(
     State(server): State<Server>,
@@ -93,8 +93,7 @@ pub(super) async fn attempted(server: &Server, keys: &[(String, i64)], at: Milli
 
 /// Signs this browser out.
 #[utoipa::path(
-    delete, path = "/api/session", operation_id = "sign_out", security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    delete, path = "/api/session", operation_id = "sign_out", security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn sign_out(
     State(server): State<Server>,
@@ -120,10 +119,7 @@ pub(super) async fn sign_out(
 /// The browsers in which one is signed in.
 #[utoipa::path(
     get, path = "/api/sessions", operation_id = "sessions", security(("session" = [])),
-    responses(
-        (status = 200, body = Vec<SessionShown>),
-        (status = "default", body = Problem, content_type = "application/problem+json")
-    )
+    responses((status = 200, body = Vec<SessionShown>))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -146,8 +142,7 @@ pub(super) async fn list(
 /// Signs one of one's browsers out.
 #[utoipa::path(
     delete, path = "/api/sessions/{id}", operation_id = "end_session", params(("id" = String, Path)),
-    security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn end(
     State(server): State<Server>,

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use capo_api::{NewToken, Problem, TokenMade, TokenShown};
+use capo_api::{NewToken, TokenMade, TokenShown};
 use capo_gateway::TOKEN;
 
 use super::Server;
@@ -29,7 +29,7 @@ fn shown(token: Token) -> TokenShown {
 /// One's own tokens, expired ones too.
 #[utoipa::path(
     get, path = "/api/tokens", operation_id = "tokens", security(("session" = [])),
-    responses((status = 200, body = Vec<TokenShown>), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = Vec<TokenShown>))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -43,7 +43,7 @@ pub(super) async fn list(
 /// Makes a token.
 #[utoipa::path(
     post, path = "/api/tokens", operation_id = "add_token", request_body = NewToken, security(("session" = [])),
-    responses((status = 201, body = TokenMade), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 201, body = TokenMade))
 )]
 pub(super) async fn add(
     State(server): State<Server>,
@@ -77,8 +77,7 @@ pub(super) async fn add(
 /// Withdraws one of one's tokens.
 #[utoipa::path(
     delete, path = "/api/tokens/{id}", operation_id = "withdraw_token", params(("id" = String, Path)),
-    security(("session" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = [])), responses((status = 204))
 )]
 pub(super) async fn withdraw(
     State(server): State<Server>,

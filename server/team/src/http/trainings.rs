@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use capo_api::{
-    NewTraining, Problem, REWRITER, Role, RunStage, TRAINING_EVENT, Title, TrainingDetail, TrainingKind,
-    TrainingList, TrainingOrder, TrainingShown, TrainingStart,
+    NewTraining, REWRITER, Role, RunStage, TRAINING_EVENT, Title, TrainingDetail, TrainingKind, TrainingList,
+    TrainingOrder, TrainingShown, TrainingStart,
 };
 
 use super::Server;
@@ -101,8 +101,7 @@ pub(super) async fn offered(server: &Server, member: &Member) -> Result<Offered,
 /// The trainings of a project.
 #[utoipa::path(
     get, path = "/api/projects/{project}/trainings", operation_id = "trainings", params(("project" = String, Path)),
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = TrainingList), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = TrainingList))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -120,9 +119,9 @@ pub(super) async fn list(
 
 /// Starts a training.
 #[utoipa::path(
-    post, path = "/api/projects/{project}/trainings", operation_id = "add_training", params(("project" = String, Path)),
-    request_body = NewTraining, security(("session" = []), ("token" = [])),
-    responses((status = 201, body = TrainingShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    post, path = "/api/projects/{project}/trainings", operation_id = "add_training",
+    params(("project" = String, Path)), request_body = NewTraining, security(("session" = []), ("token" = [])),
+    responses((status = 201, body = TrainingShown))
 )]
 pub(super) async fn add(
     State(server): State<Server>,
@@ -292,7 +291,7 @@ async fn search(
 #[utoipa::path(
     get, path = "/api/projects/{project}/trainings/{training}", operation_id = "training",
     params(("project" = String, Path), ("training" = String, Path)), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = TrainingDetail), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = TrainingDetail))
 )]
 pub(super) async fn show(
     State(server): State<Server>,
@@ -315,7 +314,7 @@ pub(super) async fn show(
 #[utoipa::path(
     delete, path = "/api/projects/{project}/trainings/{training}", operation_id = "delete_training",
     params(("project" = String, Path), ("training" = String, Path)), security(("session" = []), ("token" = [])),
-    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 204))
 )]
 pub(super) async fn delete(
     State(server): State<Server>,
@@ -334,8 +333,7 @@ pub(super) async fn delete(
 #[utoipa::path(
     post, path = "/api/projects/{project}/trainings/{training}/orders", operation_id = "order_training",
     params(("project" = String, Path), ("training" = String, Path)), request_body = TrainingOrder,
-    security(("session" = []), ("token" = [])),
-    responses((status = 200, body = TrainingShown), (status = "default", body = Problem, content_type = "application/problem+json"))
+    security(("session" = []), ("token" = [])), responses((status = 200, body = TrainingShown))
 )]
 pub(super) async fn order(
     State(server): State<Server>,
@@ -359,7 +357,7 @@ pub(super) async fn order(
 #[utoipa::path(
     get, path = "/api/projects/{project}/trainings/{training}/events", operation_id = "training_events",
     params(("project" = String, Path), ("training" = String, Path), From), security(("session" = []), ("token" = [])),
-    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = Problem, content_type = "application/problem+json"))
+    responses((status = 200, body = String, content_type = "text/event-stream"))
 )]
 pub(super) async fn events(
     State(server): State<Server>,
