@@ -3,8 +3,9 @@
 use capo_core::certificate::Certificate;
 use serde::{Deserialize, Serialize};
 
+use crate::Moment;
+use crate::client::requests;
 use crate::paths::{before_of, of_project};
-use crate::{Client, ClientError, Moment, Transport};
 
 /// A certificate as it is listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,17 +47,8 @@ pub struct CertificatePage {
     pub before: Option<String>,
 }
 
-impl<T: Transport> Client<T> {
+requests! {
     /// What the runs of a project tested, or what comes after a page of that.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn certificates(
-        &self,
-        project: &str,
-        before: Option<&str>,
-    ) -> Result<CertificatePage, ClientError> {
-        self.get(&before_of(&of_project(project, "/certificates"), before))
-            .await
-    }
+    certificates(project: &str, before: Option<&str>):
+        Get before_of(&of_project(project, "/certificates"), before) => CertificatePage;
 }

@@ -14,6 +14,30 @@ use crate::{
     RunDetail, RunOrder, RunPage, RunShown, SessionShown, TokenMade, TokenShown, UsageShown, import_path,
 };
 
+/// Declares requests of a [`Client`]: what they are called and what they need to know, how and where they are made, what is
+/// sent with them, and what comes back.
+macro_rules! requests {
+    (@sent) => { None::<&()> };
+    (@sent $sent:expr) => { Some($sent) };
+    ($(
+        $(#[$about:meta])+
+        $name:ident($($given:ident: $kind:ty),*): $method:ident $path:expr $(, $sent:expr)? => $answer:ty;
+    )*) => {
+        impl<T: $crate::Transport> $crate::Client<T> {
+            $(
+                $(#[$about])+
+                ///
+                /// # Errors
+                /// When the server is not reached or refuses, see [`ClientError`](crate::ClientError).
+                pub async fn $name(&self, $($given: $kind),*) -> Result<$answer, $crate::ClientError> {
+                    self.ask($crate::Method::$method, &$path, requests!(@sent $($sent)?)).await
+                }
+            )*
+        }
+    };
+}
+pub(crate) use requests;
+
 /// How a request is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
@@ -166,220 +190,6 @@ impl<T: Transport> Client<T> {
         self.ask(Method::Delete, path, None::<&()>).await
     }
 
-    /// What the server is, and who is signed in.
-    ///
-    /// # Errors
-    /// As all requests here: when the server is not reached or refuses, see [`ClientError`].
-    pub async fn about(&self) -> Result<About, ClientError> {
-        self.get("/api").await
-    }
-
-    /// Makes the first administrator and signs them in.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn set_up(&self, first: &FirstAdmin) -> Result<Myself, ClientError> {
-        self.ask(Method::Post, "/api/set-up", Some(first)).await
-    }
-
-    /// Signs in.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn sign_in(&self, credentials: &Credentials) -> Result<Myself, ClientError> {
-        self.ask(Method::Post, "/api/session", Some(credentials)).await
-    }
-
-    /// Signs out.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn sign_out(&self) -> Result<(), ClientError> {
-        self.delete("/api/session").await
-    }
-
-    /// Begins to sign in at the issuer, or to link an identity there.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn oidc_request(&self, request: &OidcRequest) -> Result<OidcRedirect, ClientError> {
-        self.ask(Method::Post, "/api/oidc/request", Some(request)).await
-    }
-
-    /// Ends what [`Client::oidc_request`] began.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn oidc_response(&self, response: &OidcResponse) -> Result<Myself, ClientError> {
-        self.ask(Method::Post, "/api/oidc/response", Some(response)).await
-    }
-
-    /// The identities by which one signs in.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn identities(&self) -> Result<Vec<IdentityShown>, ClientError> {
-        self.get("/api/identities").await
-    }
-
-    /// Unlinks one of them; all other browsers are signed out.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn unlink_identity(&self, id: &str) -> Result<(), ClientError> {
-        self.delete(&format!("/api/identities/{}", part(id))).await
-    }
-
-    /// The browsers in which one is signed in.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn sessions(&self) -> Result<Vec<SessionShown>, ClientError> {
-        self.get("/api/sessions").await
-    }
-
-    /// Signs one of them out.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn end_session(&self, id: &str) -> Result<(), ClientError> {
-        self.delete(&format!("/api/sessions/{}", part(id))).await
-    }
-
-    /// One's own tokens.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn tokens(&self) -> Result<Vec<TokenShown>, ClientError> {
-        self.get("/api/tokens").await
-    }
-
-    /// Makes a token.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn add_token(&self, new: &NewToken) -> Result<TokenMade, ClientError> {
-        self.ask(Method::Post, "/api/tokens", Some(new)).await
-    }
-
-    /// Withdraws a token.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn withdraw_token(&self, id: &str) -> Result<(), ClientError> {
-        self.delete(&format!("/api/tokens/{}", part(id))).await
-    }
-
-    /// Replaces one's password; all other browsers are signed out.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn set_password(&self, change: &PasswordChange) -> Result<(), ClientError> {
-        self.ask(Method::Put, "/api/password", Some(change)).await
-    }
-
-    /// All members of the server.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn members(&self) -> Result<Vec<MemberShown>, ClientError> {
-        self.get("/api/members").await
-    }
-
-    /// Changes what a member may do.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn change_member(&self, name: &str, change: &MemberChange) -> Result<MemberShown, ClientError> {
-        let path = format!("/api/members/{}", part(name));
-        self.ask(Method::Patch, &path, Some(change)).await
-    }
-
-    /// The open invitations to the server.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn invitations(&self) -> Result<Vec<InvitationShown>, ClientError> {
-        self.get("/api/invitations").await
-    }
-
-    /// Invites somebody to the server.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn invite(&self, new: &NewInvitation) -> Result<InvitationMade, ClientError> {
-        self.ask(Method::Post, "/api/invitations", Some(new)).await
-    }
-
-    /// Takes an invitation to the server back.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn withdraw_invitation(&self, id: &str) -> Result<(), ClientError> {
-        self.delete(&format!("/api/invitations/{}", part(id))).await
-    }
-
-    /// Follows an invitation and signs the new member in.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn follow_invitation(&self, new: &NewMember) -> Result<Myself, ClientError> {
-        self.ask(Method::Post, "/api/members", Some(new)).await
-    }
-
-    /// The audit log of the server, the latest lines first, or those before one of an id.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn audit(&self, before: Option<i64>) -> Result<Vec<EntryShown>, ClientError> {
-        self.get(&before_of("/api/audit", before)).await
-    }
-
-    /// One's projects.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn projects(&self) -> Result<Vec<ProjectShown>, ClientError> {
-        self.get("/api/projects").await
-    }
-
-    /// Makes a project.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn add_project(&self, new: &NewProject) -> Result<ProjectShown, ClientError> {
-        self.ask(Method::Post, "/api/projects", Some(new)).await
-    }
-
-    /// A project.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn project(&self, project: &str) -> Result<ProjectShown, ClientError> {
-        self.get(&of_project(project, "")).await
-    }
-
-    /// Gives a project another title.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn change_project(
-        &self,
-        project: &str,
-        change: &ProjectChange,
-    ) -> Result<ProjectShown, ClientError> {
-        self.ask(Method::Patch, &of_project(project, ""), Some(change))
-            .await
-    }
-
-    /// Deletes a project and all that is in it.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn delete_project(&self, project: &str) -> Result<(), ClientError> {
-        self.delete(&of_project(project, "")).await
-    }
-
     /// Makes a project of an archive that a server exported, under the name that it had unless another is given.
     ///
     /// # Errors
@@ -395,110 +205,102 @@ impl<T: Transport> Client<T> {
         };
         self.ask_with(Method::Post, &import_path(name), Some(body)).await
     }
+}
 
+requests! {
+    /// What the server is, and who is signed in.
+    about(): Get "/api" => About;
+    /// Makes the first administrator and signs them in.
+    set_up(first: &FirstAdmin): Post "/api/set-up", first => Myself;
+    /// Signs in.
+    sign_in(credentials: &Credentials): Post "/api/session", credentials => Myself;
+    /// Signs out.
+    sign_out(): Delete "/api/session" => ();
+    /// Begins to sign in at the issuer, or to link an identity there.
+    oidc_request(request: &OidcRequest): Post "/api/oidc/request", request => OidcRedirect;
+    /// Ends what [`Client::oidc_request`] began.
+    oidc_response(response: &OidcResponse): Post "/api/oidc/response", response => Myself;
+    /// The identities by which one signs in.
+    identities(): Get "/api/identities" => Vec<IdentityShown>;
+    /// Unlinks one of them; all other browsers are signed out.
+    unlink_identity(id: &str): Delete format!("/api/identities/{}", part(id)) => ();
+    /// The browsers in which one is signed in.
+    sessions(): Get "/api/sessions" => Vec<SessionShown>;
+    /// Signs one of them out.
+    end_session(id: &str): Delete format!("/api/sessions/{}", part(id)) => ();
+    /// One's own tokens.
+    tokens(): Get "/api/tokens" => Vec<TokenShown>;
+    /// Makes a token.
+    add_token(new: &NewToken): Post "/api/tokens", new => TokenMade;
+    /// Withdraws a token.
+    withdraw_token(id: &str): Delete format!("/api/tokens/{}", part(id)) => ();
+    /// Replaces one's password; all other browsers are signed out.
+    set_password(change: &PasswordChange): Put "/api/password", change => ();
+    /// All members of the server.
+    members(): Get "/api/members" => Vec<MemberShown>;
+    /// Changes what a member may do.
+    change_member(name: &str, change: &MemberChange):
+        Patch format!("/api/members/{}", part(name)), change => MemberShown;
+    /// The open invitations to the server.
+    invitations(): Get "/api/invitations" => Vec<InvitationShown>;
+    /// Invites somebody to the server.
+    invite(new: &NewInvitation): Post "/api/invitations", new => InvitationMade;
+    /// Takes an invitation to the server back.
+    withdraw_invitation(id: &str): Delete format!("/api/invitations/{}", part(id)) => ();
+    /// Follows an invitation and signs the new member in.
+    follow_invitation(new: &NewMember): Post "/api/members", new => Myself;
+    /// The audit log of the server, the latest lines first, or those before one of an id.
+    audit(before: Option<i64>): Get before_of("/api/audit", before) => Vec<EntryShown>;
+    /// One's projects.
+    projects(): Get "/api/projects" => Vec<ProjectShown>;
+    /// Makes a project.
+    add_project(new: &NewProject): Post "/api/projects", new => ProjectShown;
+    /// A project.
+    project(project: &str): Get of_project(project, "") => ProjectShown;
+    /// Gives a project another title.
+    change_project(project: &str, change: &ProjectChange):
+        Patch of_project(project, ""), change => ProjectShown;
+    /// Deletes a project and all that is in it.
+    delete_project(project: &str): Delete of_project(project, "") => ();
     /// Who has which role in a project.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn project_members(&self, project: &str) -> Result<Vec<Membership>, ClientError> {
-        self.get(&of_project(project, "/members")).await
-    }
-
+    project_members(project: &str): Get of_project(project, "/members") => Vec<Membership>;
     /// Gives a member a role in a project.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn set_role(&self, project: &str, member: &str, new: &NewRole) -> Result<(), ClientError> {
-        let path = of_project(project, &format!("/members/{}", part(member)));
-        self.ask(Method::Put, &path, Some(new)).await
-    }
-
+    set_role(project: &str, member: &str, new: &NewRole):
+        Put of_project(project, &format!("/members/{}", part(member))), new => ();
     /// Takes a member's role in a project away.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn remove_from_project(&self, project: &str, member: &str) -> Result<(), ClientError> {
-        self.delete(&of_project(project, &format!("/members/{}", part(member))))
-            .await
-    }
-
+    remove_from_project(project: &str, member: &str):
+        Delete of_project(project, &format!("/members/{}", part(member))) => ();
     /// The open invitations to a project.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn project_invitations(&self, project: &str) -> Result<Vec<InvitationShown>, ClientError> {
-        self.get(&of_project(project, "/invitations")).await
-    }
-
+    project_invitations(project: &str): Get of_project(project, "/invitations") => Vec<InvitationShown>;
     /// Invites somebody to a project.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn invite_to_project(
-        &self,
-        project: &str,
-        new: &NewRole,
-    ) -> Result<InvitationMade, ClientError> {
-        self.ask(Method::Post, &of_project(project, "/invitations"), Some(new))
-            .await
-    }
-
+    invite_to_project(project: &str, new: &NewRole):
+        Post of_project(project, "/invitations"), new => InvitationMade;
     /// Takes an invitation to a project back.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn withdraw_project_invitation(&self, project: &str, id: &str) -> Result<(), ClientError> {
-        self.delete(&of_project(project, &format!("/invitations/{}", part(id))))
-            .await
-    }
-
+    withdraw_project_invitation(project: &str, id: &str):
+        Delete of_project(project, &format!("/invitations/{}", part(id))) => ();
     /// The audit log of a project, the latest lines first, or those before one of an id.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn project_audit(
-        &self,
-        project: &str,
-        before: Option<i64>,
-    ) -> Result<Vec<EntryShown>, ClientError> {
-        self.get(&before_of(&of_project(project, "/audit"), before)).await
-    }
+    project_audit(project: &str, before: Option<i64>):
+        Get before_of(&of_project(project, "/audit"), before) => Vec<EntryShown>;
+}
+
+requests! {
+    /// All shared keys.
+    keys(): Get "/api/keys" => Vec<KeyShown>;
+    /// Adds a key.
+    add_key(new: &NewKey): Post "/api/keys", new => ();
+    /// Says other things of a key, or replaces it.
+    change_key(name: &str, change: &KeyChange): Put format!("/api/keys/{}", part(name)), change => ();
+    /// Takes a key away.
+    delete_key(name: &str): Delete format!("/api/keys/{}", part(name)) => ();
+    /// All limits.
+    limits(): Get "/api/limits" => Vec<LimitsShown>;
+    /// What was consumed in the last so many days, today included.
+    usage(days: u16): Get format!("/api/usage?days={days}") => Vec<UsageShown>;
+    /// The keys that a project may use.
+    project_keys(project: &str): Get of_project(project, "/keys") => Vec<ProjectKey>;
 }
 
 impl<T: Transport> Client<T> {
-    /// All shared keys.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn keys(&self) -> Result<Vec<KeyShown>, ClientError> {
-        self.get("/api/keys").await
-    }
-
-    /// Adds a key.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn add_key(&self, new: &NewKey) -> Result<(), ClientError> {
-        self.ask(Method::Post, "/api/keys", Some(new)).await
-    }
-
-    /// Says other things of a key, or replaces it.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn change_key(&self, name: &str, change: &KeyChange) -> Result<(), ClientError> {
-        let path = format!("/api/keys/{}", part(name));
-        self.ask(Method::Put, &path, Some(change)).await
-    }
-
-    /// Takes a key away.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn delete_key(&self, name: &str) -> Result<(), ClientError> {
-        self.delete(&format!("/api/keys/{}", part(name))).await
-    }
-
     /// Says what a member, a project or a key may consume in a day.
     ///
     /// # Errors
@@ -517,30 +319,21 @@ impl<T: Transport> Client<T> {
         let path = format!("/api/limits/{scope}/{}", part(name));
         self.ask(Method::Put, &path, Some(limits)).await
     }
+}
 
-    /// All limits.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn limits(&self) -> Result<Vec<LimitsShown>, ClientError> {
-        self.get("/api/limits").await
-    }
-
-    /// What was consumed in the last so many days, today included.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn usage(&self, days: u16) -> Result<Vec<UsageShown>, ClientError> {
-        self.get(&format!("/api/usage?days={days}")).await
-    }
-
-    /// The keys that a project may use.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn project_keys(&self, project: &str) -> Result<Vec<ProjectKey>, ClientError> {
-        self.get(&of_project(project, "/keys")).await
-    }
+requests! {
+    /// A run with its study.
+    run(run: &str): Get of_run(run, "") => RunDetail;
+    /// Starts a run. The project has its data files already, see [`Client::put_file`].
+    add_run(project: &str, new: &NewRun): Post of_project(project, "/runs"), new => RunShown;
+    /// Gives a run another name.
+    change_run(run: &str, change: &RunChange): Patch of_run(run, ""), change => RunShown;
+    /// Tells a run to do something.
+    order_run(run: &str, order: &RunOrder): Post of_run(run, "/orders"), order => RunShown;
+    /// Makes a run that shares the beginning of another.
+    branch_run(run: &str, new: &NewBranch): Post of_run(run, "/branches"), new => RunShown;
+    /// Deletes a run that is not running.
+    delete_run(run: &str): Delete of_run(run, "") => ();
 }
 
 impl<T: Transport> Client<T> {
@@ -556,55 +349,6 @@ impl<T: Transport> Client<T> {
             .filter_map(|(name, value)| Some(format!("{name}={}", part(value?))));
         let query = named.collect::<Vec<_>>().join("&");
         self.get(format!("/api/runs?{query}").trim_end_matches('?')).await
-    }
-
-    /// A run with its study.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn run(&self, run: &str) -> Result<RunDetail, ClientError> {
-        self.get(&of_run(run, "")).await
-    }
-
-    /// Starts a run. The project has its data files already, see [`Client::put_file`].
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn add_run(&self, project: &str, new: &NewRun) -> Result<RunShown, ClientError> {
-        self.ask(Method::Post, &of_project(project, "/runs"), Some(new))
-            .await
-    }
-
-    /// Gives a run another name.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn change_run(&self, run: &str, change: &RunChange) -> Result<RunShown, ClientError> {
-        self.ask(Method::Patch, &of_run(run, ""), Some(change)).await
-    }
-
-    /// Tells a run to do something.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn order_run(&self, run: &str, order: &RunOrder) -> Result<RunShown, ClientError> {
-        self.ask(Method::Post, &of_run(run, "/orders"), Some(order)).await
-    }
-
-    /// Makes a run that shares the beginning of another.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn branch_run(&self, run: &str, new: &NewBranch) -> Result<RunShown, ClientError> {
-        self.ask(Method::Post, &of_run(run, "/branches"), Some(new)).await
-    }
-
-    /// Deletes a run that is not running.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn delete_run(&self, run: &str) -> Result<(), ClientError> {
-        self.delete(&of_run(run, "")).await
     }
 
     /// Keeps the journal of a run that was made elsewhere, once it is verified, with the SHA-256 of the data files that its

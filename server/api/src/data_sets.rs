@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::client::requests;
 use crate::paths::{of_project, part};
 use crate::{Client, ClientError, DataSetName, Method, Moment, Transport};
 
@@ -69,23 +70,16 @@ pub struct NewDataSet {
     pub sha256: String,
 }
 
-impl<T: Transport> Client<T> {
+requests! {
     /// The data sets of a project, by name.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn data_sets(&self, project: &str) -> Result<Vec<DataSetShown>, ClientError> {
-        self.get(&of_project(project, "/data")).await
-    }
-
+    data_sets(project: &str): Get of_project(project, "/data") => Vec<DataSetShown>;
     /// A data set with its first rows.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn data_set(&self, project: &str, id: &str) -> Result<DataSetDetail, ClientError> {
-        self.get(&of_data_set(project, id)).await
-    }
+    data_set(project: &str, id: &str): Get of_data_set(project, id) => DataSetDetail;
+    /// Deletes a data set. The file stays for as long as runs name it.
+    delete_data_set(project: &str, id: &str): Delete of_data_set(project, id) => ();
+}
 
+impl<T: Transport> Client<T> {
     /// Gives a project a file, unless it has it, and keeps it there as a data set. `sha256` is the file's, in hexadecimal
     /// digits.
     ///
@@ -104,14 +98,6 @@ impl<T: Transport> Client<T> {
         let new = NewDataSet { name, sha256 };
         self.ask(Method::Post, &of_project(project, "/data"), Some(&new))
             .await
-    }
-
-    /// Deletes a data set. The file stays for as long as runs name it.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn delete_data_set(&self, project: &str, id: &str) -> Result<(), ClientError> {
-        self.delete(&of_data_set(project, id)).await
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use capo_core::reading::evidence::Evidence;
 use serde::{Deserialize, Serialize};
 
+use crate::client::requests;
 use crate::paths::{before_of, of_project, part};
-use crate::{Client, ClientError, Method, Moment, Title, Transport};
+use crate::{Client, ClientError, Moment, Title, Transport};
 
 /// Bytes of a prompt's text, at most.
 pub const MOST_PROMPT: usize = 256 << 10;
@@ -159,15 +160,26 @@ pub enum WhichVersion<'a> {
     Number(u64),
 }
 
-impl<T: Transport> Client<T> {
+requests! {
     /// The prompts of a project, by name.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn prompts(&self, project: &str) -> Result<Vec<PromptShown>, ClientError> {
-        self.get(&of_project(project, "/prompts")).await
-    }
+    prompts(project: &str): Get of_project(project, "/prompts") => Vec<PromptShown>;
+    /// The versions of a prompt, the newest first, or those before one of a number.
+    prompt_versions(project: &str, name: &str, before: Option<u64>):
+        Get before_of(&of_prompt(project, name, "/versions"), before) => VersionPage;
+    /// Adds a version, and with the first one the prompt.
+    add_prompt_version(project: &str, name: &str, new: &NewVersion):
+        Post of_prompt(project, name, "/versions"), new => VersionShown;
+    /// Deletes a prompt with its versions and labels.
+    delete_prompt(project: &str, name: &str): Delete of_prompt(project, name, "") => ();
+    /// Moves a label to a version, the first time too, and back.
+    move_label(project: &str, name: &str, label: &str, to: &LabelMove):
+        Put of_label(project, name, label, ""), to => LabelShown;
+    /// The moves of a label, the latest first, or those before one of a number.
+    label_history(project: &str, name: &str, label: &str, before: Option<u64>):
+        Get before_of(&of_label(project, name, label, "/history"), before) => Vec<LabelMoved>;
+}
 
+impl<T: Transport> Client<T> {
     /// A version of a prompt.
     ///
     /// # Errors
@@ -186,42 +198,6 @@ impl<T: Transport> Client<T> {
         self.get(&of_prompt(project, name, &query)).await
     }
 
-    /// The versions of a prompt, the newest first, or those before one of a number.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn prompt_versions(
-        &self,
-        project: &str,
-        name: &str,
-        before: Option<u64>,
-    ) -> Result<VersionPage, ClientError> {
-        self.get(&before_of(&of_prompt(project, name, "/versions"), before))
-            .await
-    }
-
-    /// Adds a version, and with the first one the prompt.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn add_prompt_version(
-        &self,
-        project: &str,
-        name: &str,
-        new: &NewVersion,
-    ) -> Result<VersionShown, ClientError> {
-        self.ask(Method::Post, &of_prompt(project, name, "/versions"), Some(new))
-            .await
-    }
-
-    /// Deletes a prompt with its versions and labels.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn delete_prompt(&self, project: &str, name: &str) -> Result<(), ClientError> {
-        self.delete(&of_prompt(project, name, "")).await
-    }
-
     /// The version that a label is on; `None` where there is no such label.
     ///
     /// # Errors
@@ -238,21 +214,6 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Moves a label to a version, the first time too, and back.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn move_label(
-        &self,
-        project: &str,
-        name: &str,
-        label: &str,
-        to: &LabelMove,
-    ) -> Result<LabelShown, ClientError> {
-        self.ask(Method::Put, &of_label(project, name, label, ""), Some(to))
-            .await
-    }
-
     /// Takes a label away from the version that it is thought to be on.
     ///
     /// # Errors
@@ -266,21 +227,6 @@ impl<T: Transport> Client<T> {
     ) -> Result<(), ClientError> {
         let path = of_label(project, name, label, "");
         self.delete(&format!("{path}?was={was}")).await
-    }
-
-    /// The moves of a label, the latest first, or those before one of a number.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn label_history(
-        &self,
-        project: &str,
-        name: &str,
-        label: &str,
-        before: Option<u64>,
-    ) -> Result<Vec<LabelMoved>, ClientError> {
-        self.get(&before_of(&of_label(project, name, label, "/history"), before))
-            .await
     }
 }
 

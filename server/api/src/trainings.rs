@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::client::requests;
 use crate::paths::{of_project, part};
-use crate::{Client, ClientError, Method, Moment, Title, Transport};
+use crate::{Moment, Title};
 
 /// What a rewriter learns from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,69 +221,22 @@ pub fn rewriter_model(training: &str) -> String {
 /// What [`rewriter_model`] begins with.
 pub const REWRITER: &str = "training:";
 
-impl<T: Transport> Client<T> {
+requests! {
     /// The trainings of a project.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn trainings(&self, project: &str) -> Result<TrainingList, ClientError> {
-        self.get(&of_project(project, "/trainings")).await
-    }
-
+    trainings(project: &str): Get of_project(project, "/trainings") => TrainingList;
     /// Starts a training.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn add_training(&self, project: &str, new: &NewTraining) -> Result<TrainingShown, ClientError> {
-        self.ask(Method::Post, &of_project(project, "/trainings"), Some(new))
-            .await
-    }
-
+    add_training(project: &str, new: &NewTraining):
+        Post of_project(project, "/trainings"), new => TrainingShown;
     /// A training with what it was told.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn training(&self, project: &str, training: &str) -> Result<TrainingDetail, ClientError> {
-        self.get(&of_training(project, training, "")).await
-    }
-
+    training(project: &str, training: &str): Get of_training(project, training, "") => TrainingDetail;
     /// Tells a training to do something.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn order_training(
-        &self,
-        project: &str,
-        training: &str,
-        order: TrainingOrder,
-    ) -> Result<TrainingShown, ClientError> {
-        self.ask(
-            Method::Post,
-            &of_training(project, training, "/orders"),
-            Some(&order),
-        )
-        .await
-    }
-
+    order_training(project: &str, training: &str, order: TrainingOrder):
+        Post of_training(project, training, "/orders"), &order => TrainingShown;
     /// Deletes a training that is not under way, with all its checkpoints.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn delete_training(&self, project: &str, training: &str) -> Result<(), ClientError> {
-        self.delete(&of_training(project, training, "")).await
-    }
-
+    delete_training(project: &str, training: &str): Delete of_training(project, training, "") => ();
     /// The checkpoints of a training, by step.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn checkpoints(
-        &self,
-        project: &str,
-        training: &str,
-    ) -> Result<Vec<CheckpointShown>, ClientError> {
-        self.get(&of_training(project, training, "/checkpoints")).await
-    }
+    checkpoints(project: &str, training: &str):
+        Get of_training(project, training, "/checkpoints") => Vec<CheckpointShown>;
 }
 
 fn of_training(project: &str, training: &str, rest: &str) -> String {
