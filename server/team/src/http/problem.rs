@@ -30,36 +30,6 @@ impl Refusal {
         })
     }
 
-    /// Nobody is signed in.
-    pub(super) fn signed_out() -> Self {
-        Self::new(
-            StatusCode::UNAUTHORIZED,
-            "/problems/not-signed-in",
-            "Not signed in",
-            "Sign in, or send a personal token as `Authorization: Bearer TOKEN`.",
-        )
-    }
-
-    /// A token that is wrong, withdrawn or expired.
-    pub(super) fn unknown_token() -> Self {
-        Self::new(
-            StatusCode::UNAUTHORIZED,
-            "/problems/unknown-token",
-            "Unknown token",
-            "This token is unknown, withdrawn or expired, or its owner may not sign in any more.",
-        )
-    }
-
-    /// Name and password do not belong together.
-    pub(super) fn wrong_password() -> Self {
-        Self::new(
-            StatusCode::UNAUTHORIZED,
-            "/problems/wrong-password",
-            "Wrong name or password",
-            "There is no member of this name with this password.",
-        )
-    }
-
     /// Too many of these.
     pub(super) fn throttled(seconds: u64) -> Self {
         let mut refusal = Self::new(
@@ -92,16 +62,6 @@ impl Refusal {
         )
     }
 
-    /// A browser asks on behalf of another page.
-    pub(super) fn cross_origin() -> Self {
-        Self::new(
-            StatusCode::FORBIDDEN,
-            "/problems/origin-not-allowed",
-            "Origin not allowed",
-            "A browser may change something here only from this server's own page; programs send a personal token.",
-        )
-    }
-
     /// Nothing there.
     pub(super) fn missing(what: &str) -> Self {
         Self::new(
@@ -109,16 +69,6 @@ impl Refusal {
             "/problems/missing",
             "Not there",
             format!("There is no such {what}, or you may not see it."),
-        )
-    }
-
-    /// No such method here.
-    pub(super) fn method() -> Self {
-        Self::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "/problems/method",
-            "No such method",
-            "This address does not take this method; /api/openapi.json lists what it takes.",
         )
     }
 
@@ -147,84 +97,65 @@ impl Refusal {
         )
     }
 
-    /// No key can be opened.
-    pub(super) fn sealed() -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "/problems/master-key",
-            "Keys cannot be opened",
-            "The server's master key is missing or another one than this key was encrypted with; its log says more.",
-        )
-    }
-
-    /// A provider did not answer.
-    pub(super) fn unreached() -> Self {
-        Self::new(
-            StatusCode::BAD_GATEWAY,
-            "/problems/unreached",
-            "Provider not reached",
-            "The provider was not reached, or broke off before it answered; the server's log says why.",
-        )
-    }
-
-    /// The OpenID Connect issuer did not answer, or said what does not hold.
-    pub(super) fn issuer() -> Self {
-        Self::new(
-            StatusCode::BAD_GATEWAY,
-            "/problems/identity-provider",
-            "Identity provider",
-            "The identity provider was not reached, or its answer does not hold; the server's log says why. Name and \
-             password serve all the same.",
-        )
-    }
-
-    /// Nobody trains rewriters here.
-    pub(super) fn without_trainings() -> Self {
-        Self::new(
-            StatusCode::NOT_IMPLEMENTED,
-            "/problems/no-trainings",
-            "No trainings here",
-            "This server trains no rewriters: its `capo` was built without the feature `train`, or was started with \
-             --trainings 0.",
-        )
-    }
-
-    /// Something here is broken; what, is for the log.
-    pub(super) fn internal() -> Self {
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "/problems/internal",
-            "The server failed",
-            "The server failed; its log says why.",
-        )
-    }
-
-    /// The database does not answer, or the place of data files.
-    pub(super) fn unavailable() -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "/problems/unavailable",
-            "Not available",
-            "The database, or the place of data files, does not answer; the server's log says why.",
-        )
-    }
-
     /// One of them takes too long, as a request to this route shows.
     pub(super) fn late(route: Option<&MatchedPath>) -> Self {
         let route = route.map(MatchedPath::as_str).unwrap_or_default();
         tracing::error!(route, "a request took too long");
         Self::unavailable()
     }
+}
 
+/// Declares refusals that say the same in every case: their status, kind and title, and what is wrong and to be done.
+macro_rules! refusals {
+    ($($(#[$about:meta])+ $name:ident: $status:ident $kind:literal $title:literal, $detail:literal;)*) => {
+        impl Refusal {
+            $($(#[$about])+
+            pub(super) fn $name() -> Self {
+                Self::new(StatusCode::$status, $kind, $title, $detail)
+            })*
+        }
+    };
+}
+
+refusals! {
+    /// Nobody is signed in.
+    signed_out: UNAUTHORIZED "/problems/not-signed-in" "Not signed in",
+        "Sign in, or send a personal token as `Authorization: Bearer TOKEN`.";
+    /// A token that is wrong, withdrawn or expired.
+    unknown_token: UNAUTHORIZED "/problems/unknown-token" "Unknown token",
+        "This token is unknown, withdrawn or expired, or its owner may not sign in any more.";
+    /// Name and password do not belong together.
+    wrong_password: UNAUTHORIZED "/problems/wrong-password" "Wrong name or password",
+        "There is no member of this name with this password.";
+    /// A browser asks on behalf of another page.
+    cross_origin: FORBIDDEN "/problems/origin-not-allowed" "Origin not allowed",
+        "A browser may change something here only from this server's own page; programs send a personal token.";
+    /// No such method here.
+    method: METHOD_NOT_ALLOWED "/problems/method" "No such method",
+        "This address does not take this method; /api/openapi.json lists what it takes.";
+    /// No key can be opened.
+    sealed: SERVICE_UNAVAILABLE "/problems/master-key" "Keys cannot be opened",
+        "The server's master key is missing or another one than this key was encrypted with; its log says more.";
+    /// A provider did not answer.
+    unreached: BAD_GATEWAY "/problems/unreached" "Provider not reached",
+        "The provider was not reached, or broke off before it answered; the server's log says why.";
+    /// The OpenID Connect issuer did not answer, or said what does not hold.
+    issuer: BAD_GATEWAY "/problems/identity-provider" "Identity provider",
+        "The identity provider was not reached, or its answer does not hold; the server's log says why. Name and \
+         password serve all the same.";
+    /// Nobody trains rewriters here.
+    without_trainings: NOT_IMPLEMENTED "/problems/no-trainings" "No trainings here",
+        "This server trains no rewriters: its `capo` was built without the feature `train`, or was started with \
+         --trainings 0.";
+    /// Something here is broken; what, is for the log.
+    internal: INTERNAL_SERVER_ERROR "/problems/internal" "The server failed",
+        "The server failed; its log says why.";
+    /// The database does not answer, or the place of data files.
+    unavailable: SERVICE_UNAVAILABLE "/problems/unavailable" "Not available",
+        "The database, or the place of data files, does not answer; the server's log says why.";
     /// The database has no more room, or the place of data files.
-    pub(super) fn full() -> Self {
-        Self::new(
-            StatusCode::INSUFFICIENT_STORAGE,
-            "/problems/full",
-            "Full",
-            "The server's disk is full: nothing was written. Once its administrator has made room, try again.",
-        )
-    }
+    full: INSUFFICIENT_STORAGE "/problems/full" "Full",
+        "The server's disk is full: nothing was written. Once its administrator has made room, try again.";
 }
 
 impl IntoResponse for Refusal {
