@@ -37,119 +37,58 @@ fn is_pid(step: DualStepName) -> bool {
     step == DualStepName::Pid
 }
 
+fn whole(value: f64) -> String {
+    format::decimals(value, 0)
+}
+
+fn tenths(value: f64) -> String {
+    format::decimals(value, 1)
+}
+
+fn hundredths(value: f64) -> String {
+    format::decimals(value, 2)
+}
+
+fn rate(share: f64) -> String {
+    Quantity::Rate.threshold(share)
+}
+
+/// Sliders a line each: key, symbol and index, name, range, how a value is shown, where it stands, whether the dual step reads
+/// it, and how it is read where that is not as it stands.
+macro_rules! knobs {
+    (@read $setting:ident, $field:expr) => { |$setting| $field };
+    (@read $setting:ident, $field:expr, $read:expr) => { |$setting| $read };
+    ($setting:ident => $(
+        $key:literal $symbol:literal $index:literal $name:literal, $range:expr, $show:ident, $field:expr, $applies:ident
+            $(, $read:expr)?;
+    )*) => {
+        [$(Knob {
+            key: $key,
+            symbol: $symbol,
+            index: $index,
+            name: $name,
+            range: $range,
+            show: $show,
+            read: knobs!(@read $setting, $field $(, $read)?),
+            write: |$setting, value| $field = value,
+            applies: $applies,
+        }),*]
+    };
+}
+
 /// Every slider in order.
-const KNOBS: [Knob; 10] = [
-    Knob {
-        key: "tools",
-        symbol: "τ",
-        index: "",
-        name: "excess tools",
-        range: [0.1, 3.0, 0.1],
-        show: |value| format::decimals(value, 1),
-        read: |setting| setting.tools,
-        write: |setting, value| setting.tools = value,
-        applies: always,
-    },
-    Knob {
-        key: "requests",
-        symbol: "τ",
-        index: "",
-        name: "human requests",
-        range: [0.0, 0.8, 0.01],
-        show: |share| Quantity::Rate.threshold(share),
-        read: |setting| setting.requests,
-        write: |setting, value| setting.requests = value,
-        applies: always,
-    },
-    Knob {
-        key: "beta",
-        symbol: "β",
-        index: "",
-        name: "dual step size",
-        range: [0.5, 12.0, 0.5],
-        show: |value| format::decimals(value, 1),
-        read: |setting| setting.beta,
-        write: |setting, value| setting.beta = value,
-        applies: has_step_size,
-    },
-    Knob {
-        key: "proportional",
-        symbol: "K",
-        index: "p",
-        name: "proportional",
-        range: [0.0, 10.0, 0.5],
-        show: |value| format::decimals(value, 1),
-        read: |setting| setting.gains[0],
-        write: |setting, value| setting.gains[0] = value,
-        applies: is_pid,
-    },
-    Knob {
-        key: "integral",
-        symbol: "K",
-        index: "i",
-        name: "integral",
-        range: [0.0, 10.0, 0.5],
-        show: |value| format::decimals(value, 1),
-        read: |setting| setting.gains[1],
-        write: |setting, value| setting.gains[1] = value,
-        applies: is_pid,
-    },
-    Knob {
-        key: "derivative",
-        symbol: "K",
-        index: "d",
-        name: "derivative",
-        range: [0.0, 10.0, 0.5],
-        show: |value| format::decimals(value, 1),
-        read: |setting| setting.gains[2],
-        write: |setting, value| setting.gains[2] = value,
-        applies: is_pid,
-    },
-    Knob {
-        key: "start",
-        symbol: "λ",
-        index: "0",
-        name: "start",
-        range: [0.0, 10.0, 0.5],
-        show: |value| format::decimals(value, 1),
-        read: |setting| setting.lambda_init.min(setting.lambda_max),
-        write: |setting, value| setting.lambda_init = value,
-        applies: always,
-    },
-    Knob {
-        key: "cap",
-        symbol: "λ",
-        index: "max",
-        name: "cap",
-        range: [1.0, 20.0, 1.0],
-        show: |value| format::decimals(value, 0),
-        read: |setting| setting.lambda_max,
-        write: |setting, value| setting.lambda_max = value,
-        applies: moves,
-    },
-    Knob {
-        key: "gamma",
-        symbol: "γ",
-        index: "",
-        name: "selection",
-        range: [0.0, 4.0, 0.1],
-        show: |value| format::decimals(value, 1),
-        read: |setting| setting.gamma,
-        write: |setting, value| setting.gamma = value,
-        applies: always,
-    },
-    Knob {
-        key: "noise",
-        symbol: "σ",
-        index: "",
-        name: "noise",
-        range: [0.0, 1.0, 0.05],
-        show: |value| format::decimals(value, 2),
-        read: |setting| setting.noise,
-        write: |setting, value| setting.noise = value,
-        applies: always,
-    },
-];
+const KNOBS: [Knob; 10] = knobs! { setting =>
+    "tools" "τ" "" "excess tools", [0.1, 3.0, 0.1], tenths, setting.tools, always;
+    "requests" "τ" "" "human requests", [0.0, 0.8, 0.01], rate, setting.requests, always;
+    "beta" "β" "" "dual step size", [0.5, 12.0, 0.5], tenths, setting.beta, has_step_size;
+    "proportional" "K" "p" "proportional", [0.0, 10.0, 0.5], tenths, setting.gains[0], is_pid;
+    "integral" "K" "i" "integral", [0.0, 10.0, 0.5], tenths, setting.gains[1], is_pid;
+    "derivative" "K" "d" "derivative", [0.0, 10.0, 0.5], tenths, setting.gains[2], is_pid;
+    "start" "λ" "0" "start", [0.0, 10.0, 0.5], tenths, setting.lambda_init, always, setting.lambda_init.min(setting.lambda_max);
+    "cap" "λ" "max" "cap", [1.0, 20.0, 1.0], whole, setting.lambda_max, moves;
+    "gamma" "γ" "" "selection", [0.0, 4.0, 0.1], tenths, setting.gamma, always;
+    "noise" "σ" "" "noise", [0.0, 1.0, 0.05], hundredths, setting.noise, always;
+};
 
 /// The dual steps whose hyperparameters have a slider here.
 const STEPS: [DualStepName; 4] = [
