@@ -19,150 +19,38 @@ type Row = (
     &'static [&'static str],
 );
 
-const PRODUCTS: [Row; 23] = [
-    ("P-101", "Alder helmet", "helmets", false, 5990, &["S", "M", "L"]),
-    (
-        "P-102",
-        "Bracken helmet",
-        "helmets",
-        false,
-        8450,
-        &["S", "M", "L!"],
-    ),
-    (
-        "P-110",
-        "Curlew rain jacket",
-        "jackets",
-        false,
-        11900,
-        &["S", "M", "L", "XL"],
-    ),
-    (
-        "P-111",
-        "Dunlin wind vest",
-        "jackets",
-        false,
-        6400,
-        &["S!", "M", "L"],
-    ),
-    ("P-120", "Fern gloves", "gloves", false, 2990, &["S", "M", "L"]),
-    (
-        "P-121",
-        "Gorse winter gloves",
-        "gloves",
-        true,
-        2490,
-        &["S", "M", "L"],
-    ),
-    (
-        "P-130",
-        "Heron cycling shoes",
-        "shoes",
-        false,
-        13900,
-        &["41", "42", "43", "44!"],
-    ),
-    (
-        "P-201",
-        "Kestrel city bike",
-        "bikes",
-        false,
-        89900,
-        &["52 cm", "56 cm"],
-    ),
-    (
-        "P-202",
-        "Merlin gravel bike",
-        "bikes",
-        false,
-        189_000,
-        &["54 cm", "56 cm", "58 cm"],
-    ),
-    ("P-203", "Osprey e-bike", "bikes", false, 265_000, &["M", "L"]),
-    (
-        "P-204",
-        "Wren children's bike",
-        "bikes",
-        false,
-        34900,
-        &["16 inch", "20 inch"],
-    ),
-    (
-        "P-301",
-        "Lumen front light",
-        "lights",
-        false,
-        4500,
-        &["black", "silver"],
-    ),
-    (
-        "P-302",
-        "Ember rear light",
-        "lights",
-        false,
-        2750,
-        &["black", "red!"],
-    ),
-    (
-        "P-310",
-        "Anchor folding lock",
-        "locks",
-        false,
-        7900,
-        &["black", "orange"],
-    ),
-    (
-        "P-320",
-        "Tern pannier",
-        "bags",
-        false,
-        9400,
-        &["green", "grey", "black"],
-    ),
-    (
-        "P-321",
-        "Sandpiper saddle bag",
-        "bags",
-        false,
-        3800,
-        &["grey", "black"],
-    ),
-    ("P-322", "Plover backpack", "bags", true, 7200, &["blue", "grey"]),
-    (
-        "P-401",
-        "Flint brake pads",
-        "parts",
-        false,
-        1890,
-        &["disc", "rim"],
-    ),
-    (
-        "P-402",
-        "Slate chain",
-        "parts",
-        false,
-        4200,
-        &["11-speed", "12-speed"],
-    ),
-    (
-        "P-403",
-        "Quartz tyre",
-        "parts",
-        false,
-        3950,
-        &["32 mm", "40 mm", "47 mm!"],
-    ),
-    ("P-404", "Basalt pedals", "parts", false, 6800, &["black", "blue"]),
-    ("P-405", "Pumice saddle", "parts", true, 4900, &["narrow", "wide"]),
-    (
-        "P-406",
-        "Granite stem",
-        "parts",
-        false,
-        5500,
-        &["80 mm", "100 mm"],
-    ),
-];
+/// Rows a line each.
+macro_rules! rows {
+    ($($id:literal: $name:literal, $category:literal, $clearance:literal, $cents:literal, $options:expr;)*) => {
+        [$(($id, $name, $category, $clearance, $cents, &$options)),*]
+    };
+}
+
+const PRODUCTS: [Row; 23] = rows! {
+    "P-101": "Alder helmet", "helmets", false, 5990, ["S", "M", "L"];
+    "P-102": "Bracken helmet", "helmets", false, 8450, ["S", "M", "L!"];
+    "P-110": "Curlew rain jacket", "jackets", false, 11900, ["S", "M", "L", "XL"];
+    "P-111": "Dunlin wind vest", "jackets", false, 6400, ["S!", "M", "L"];
+    "P-120": "Fern gloves", "gloves", false, 2990, ["S", "M", "L"];
+    "P-121": "Gorse winter gloves", "gloves", true, 2490, ["S", "M", "L"];
+    "P-130": "Heron cycling shoes", "shoes", false, 13900, ["41", "42", "43", "44!"];
+    "P-201": "Kestrel city bike", "bikes", false, 89900, ["52 cm", "56 cm"];
+    "P-202": "Merlin gravel bike", "bikes", false, 189_000, ["54 cm", "56 cm", "58 cm"];
+    "P-203": "Osprey e-bike", "bikes", false, 265_000, ["M", "L"];
+    "P-204": "Wren children's bike", "bikes", false, 34900, ["16 inch", "20 inch"];
+    "P-301": "Lumen front light", "lights", false, 4500, ["black", "silver"];
+    "P-302": "Ember rear light", "lights", false, 2750, ["black", "red!"];
+    "P-310": "Anchor folding lock", "locks", false, 7900, ["black", "orange"];
+    "P-320": "Tern pannier", "bags", false, 9400, ["green", "grey", "black"];
+    "P-321": "Sandpiper saddle bag", "bags", false, 3800, ["grey", "black"];
+    "P-322": "Plover backpack", "bags", true, 7200, ["blue", "grey"];
+    "P-401": "Flint brake pads", "parts", false, 1890, ["disc", "rim"];
+    "P-402": "Slate chain", "parts", false, 4200, ["11-speed", "12-speed"];
+    "P-403": "Quartz tyre", "parts", false, 3950, ["32 mm", "40 mm", "47 mm!"];
+    "P-404": "Basalt pedals", "parts", false, 6800, ["black", "blue"];
+    "P-405": "Pumice saddle", "parts", true, 4900, ["narrow", "wide"];
+    "P-406": "Granite stem", "parts", false, 5500, ["80 mm", "100 mm"];
+};
 
 pub(super) fn products(draws: &mut Draws) -> IndexMap<String, Product> {
     PRODUCTS
