@@ -3,9 +3,8 @@
 use capo_core::study::Study;
 use serde_json::json;
 
-use super::record::Runs;
 use super::sweep::{self, Sweep};
-use super::{Experiment, HELP_DESK, Report, Variant};
+use super::{Experiment, HELP_DESK, Variant};
 
 /// The dual rate β.
 pub(super) const BETA: Experiment = Experiment {
@@ -18,7 +17,7 @@ pub(super) const BETA: Experiment = Experiment {
     least_constraints: 1,
     truth_of_all: false,
     vary,
-    report,
+    report: |runs| sweep::report(runs, SWEEP),
 };
 
 const SWEEP: Sweep = Sweep {
@@ -34,8 +33,4 @@ fn vary(base: &Study) -> Vec<Variant> {
         })
     };
     [0.5, 2.0, 4.0, 8.0].map(variant).into()
-}
-
-fn report(runs: &Runs) -> Report {
-    sweep::report(runs, SWEEP)
 }

@@ -2,9 +2,8 @@
 
 use capo_core::study::Study;
 
-use super::record::Runs;
 use super::sweep::{self, Sweep};
-use super::{Experiment, HELP_DESK, Report, Variant};
+use super::{Experiment, HELP_DESK, Variant};
 
 /// Caution κ and the probability p of the final choice.
 pub(super) const CAUTION: Experiment = Experiment {
@@ -18,7 +17,7 @@ pub(super) const CAUTION: Experiment = Experiment {
     least_constraints: 1,
     truth_of_all: false,
     vary,
-    report,
+    report: |runs| sweep::report(runs, SWEEP),
 };
 
 pub(super) const PAPER: (f64, f64) = (0.0, 0.0);
@@ -62,8 +61,4 @@ fn vary(base: &Study) -> Vec<Variant> {
         })
     };
     SETTINGS.map(variant).into()
-}
-
-fn report(runs: &Runs) -> Report {
-    sweep::report(runs, SWEEP)
 }

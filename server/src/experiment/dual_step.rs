@@ -4,9 +4,8 @@ use capo_core::dual::DualStepName;
 use capo_core::study::Study;
 use serde_json::json;
 
-use super::record::Runs;
 use super::sweep::{self, Sweep};
-use super::{Experiment, HELP_DESK, Report, Variant};
+use super::{Experiment, HELP_DESK, Variant};
 
 /// The dual step.
 pub(super) const DUAL_STEP: Experiment = Experiment {
@@ -20,7 +19,7 @@ pub(super) const DUAL_STEP: Experiment = Experiment {
     least_constraints: 1,
     truth_of_all: false,
     vary,
-    report,
+    report: |runs| sweep::report(runs, SWEEP),
 };
 
 const SWEEP: Sweep = Sweep {
@@ -37,8 +36,4 @@ fn vary(base: &Study) -> Vec<Variant> {
         })
     };
     DualStepName::ALL.iter().map(variant).collect()
-}
-
-fn report(runs: &Runs) -> Report {
-    sweep::report(runs, SWEEP)
 }

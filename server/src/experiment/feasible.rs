@@ -5,9 +5,8 @@ use capo_core::study::Study;
 use serde_json::{Map, json};
 
 use super::caution::{CAUTIOUS, PAPER, on_whole_split, set};
-use super::record::Runs;
 use super::sweep::{self, Sweep};
-use super::{Experiment, HELP_DESK, Report, Variant};
+use super::{Experiment, HELP_DESK, Variant};
 
 /// Caution, certificates, and every method with the same caution.
 pub(super) const FEASIBLE: Experiment = Experiment {
@@ -22,7 +21,7 @@ pub(super) const FEASIBLE: Experiment = Experiment {
     least_constraints: 1,
     truth_of_all: false,
     vary,
-    report,
+    report: |runs| sweep::report(runs, SWEEP),
 };
 
 const SHIPPED_KEY: &str = "shipped";
@@ -99,8 +98,4 @@ fn vary(base: &Study) -> Vec<Variant> {
         ));
     }
     variants
-}
-
-fn report(runs: &Runs) -> Report {
-    sweep::report(runs, SWEEP)
 }

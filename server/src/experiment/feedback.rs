@@ -2,9 +2,8 @@
 
 use capo_core::study::{FeedbackForm, Study};
 
-use super::record::Runs;
 use super::sweep::{self, Sweep};
-use super::{Experiment, HELP_DESK, Report, Variant};
+use super::{Experiment, HELP_DESK, Variant};
 
 /// The form of feedback.
 pub(super) const FEEDBACK: Experiment = Experiment {
@@ -17,7 +16,7 @@ pub(super) const FEEDBACK: Experiment = Experiment {
     least_constraints: 0,
     truth_of_all: false,
     vary,
-    report,
+    report: |runs| sweep::report(runs, SWEEP),
 };
 
 const SWEEP: Sweep = Sweep {
@@ -35,8 +34,4 @@ fn vary(base: &Study) -> Vec<Variant> {
     forms
         .map(|(key, form)| Variant::of(base, key, key, |study| study.feedback.form = form))
         .into()
-}
-
-fn report(runs: &Runs) -> Report {
-    sweep::report(runs, SWEEP)
 }
