@@ -8,7 +8,7 @@ use capo_core::table::{Align, Table};
 use sha2::{Digest as _, Sha256};
 
 use super::failure::{Ending, Failure, print, print_json};
-use super::runs::server::{Remote, project_for, refused};
+use super::runs::server::{ProjectArgument, refused};
 use crate::files::write_new;
 use crate::remote::Server;
 use crate::session::block_on;
@@ -31,18 +31,9 @@ enum DataCommand {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-struct Of {
-    /// The project; the only one that you may use so unless stated.
-    #[arg(long, value_name = "NAME")]
-    project: Option<String>,
-    #[command(flatten)]
-    remote: Remote,
-}
-
-#[derive(Debug, Clone, clap::Args)]
 struct ListArgs {
     #[command(flatten)]
-    of: Of,
+    of: ProjectArgument,
     /// Print one JSON array.
     #[arg(long)]
     json: bool,
@@ -56,7 +47,7 @@ struct UploadArgs {
     #[arg(long, value_name = "NAME", value_parser = named)]
     name: Option<DataSetName>,
     #[command(flatten)]
-    of: Of,
+    of: ProjectArgument,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -68,26 +59,12 @@ struct DownloadArgs {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    of: Of,
+    of: ProjectArgument,
 }
 
 /// [`DataSetName`], as it is typed.
 fn named(text: &str) -> Result<DataSetName, String> {
     DataSetName::try_from(text.to_owned()).map_err(|error| error.to_string())
-}
-
-impl Of {
-    /// The server, and the project in which its owner has at least this role.
-    async fn find(&self, role: Role) -> Result<(Server, String), Failure> {
-        let server = self.remote.server()?;
-        let what = if role == Role::Viewer {
-            "read data"
-        } else {
-            "upload data"
-        };
-        let project = project_for(&server, self.project.as_deref(), role, what).await?;
-        Ok((server, project))
-    }
 }
 
 /// Runs the command.
@@ -107,7 +84,7 @@ async fn sets(server: &Server, project: &str) -> Result<Vec<DataSetShown>, Failu
 }
 
 async fn list(args: &ListArgs) -> Result<Ending, Failure> {
-    let (server, project) = args.of.find(Role::Viewer).await?;
+    let (server, project) = args.of.find(Role::Viewer, "read data").await?;
     let sets = sets(&server, &project).await?;
     if args.json {
         print_json(&sets)?;
@@ -162,7 +139,7 @@ async fn upload(args: &UploadArgs) -> Result<Ending, Failure> {
             named(&args.file.file_name().unwrap_or_default().to_string_lossy()).map_err(Failure::usage)?
         }
     };
-    let (server, project) = args.of.find(Role::Editor).await?;
+    let (server, project) = args.of.find(Role::Editor, "upload data").await?;
     let sha256 = hex(&Sha256::digest(&bytes));
     let added = server.client().add_data_set(&project, name, sha256, bytes).await;
     let set = added.map_err(|error| refused(&server, &error))?;
@@ -189,7 +166,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 async fn download(args: &DownloadArgs) -> Result<Ending, Failure> {
-    let (server, project) = args.of.find(Role::Viewer).await?;
+    let (server, project) = args.of.find(Role::Viewer, "read data").await?;
     let name = args.name.as_str();
     let set = sets(&server, &project)
         .await?

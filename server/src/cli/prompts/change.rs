@@ -55,7 +55,11 @@ pub(super) struct LabelArgs {
 pub(super) async fn add(args: &AddArgs) -> Result<Ending, Failure> {
     // A file that cannot be read is found before the server is asked.
     let text = args.source.file.as_deref().map(read_prompt).transpose()?;
-    let (server, project) = args.prompt.of.find(Role::Editor).await?;
+    let (server, project) = args
+        .prompt
+        .of
+        .find(Role::Editor, "add prompts and move labels")
+        .await?;
     let note = args.note.clone();
     let new = match (text, &args.source.run) {
         (Some(text), _) => NewVersion::Text { text, note },
@@ -74,7 +78,11 @@ pub(super) async fn add(args: &AddArgs) -> Result<Ending, Failure> {
 }
 
 pub(super) async fn label(args: &LabelArgs) -> Result<Ending, Failure> {
-    let (server, project) = args.prompt.of.find(Role::Editor).await?;
+    let (server, project) = args
+        .prompt
+        .of
+        .find(Role::Editor, "add prompts and move labels")
+        .await?;
     let (client, name) = (server.client(), args.prompt.name.as_str());
     let label = args.label.as_str();
     let which = WhichVersion::Number(args.version);

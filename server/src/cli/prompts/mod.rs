@@ -4,11 +4,10 @@ mod change;
 mod read;
 mod words;
 
-use capo_api::{LabelName, PromptName, Role};
+use capo_api::{LabelName, PromptName};
 
 use super::failure::{Ending, Failure};
-use super::runs::server::{Remote, project_for};
-use crate::remote::Server;
+use super::runs::server::ProjectArgument;
 use crate::session::block_on;
 
 /// Fetch and add prompts that a team server keeps for programs.
@@ -27,30 +26,6 @@ enum PromptsCommand {
     Label(change::LabelArgs),
     /// List what the runs of a project tested, the latest first.
     Certificates(read::ListArgs),
-}
-
-/// A project of a team server.
-#[derive(Debug, Clone, clap::Args)]
-struct ProjectArgument {
-    /// The project; the only one that you may use so unless stated.
-    #[arg(long, value_name = "NAME")]
-    project: Option<String>,
-    #[command(flatten)]
-    remote: Remote,
-}
-
-impl ProjectArgument {
-    /// The server, and the project in which its owner has at least this role.
-    async fn find(&self, role: Role) -> Result<(Server, String), Failure> {
-        let server = self.remote.server()?;
-        let what = if role == Role::Viewer {
-            "fetch prompts"
-        } else {
-            "add prompts and move labels"
-        };
-        let project = project_for(&server, self.project.as_deref(), role, what).await?;
-        Ok((server, project))
-    }
 }
 
 /// A prompt of a project.

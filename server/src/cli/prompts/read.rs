@@ -59,7 +59,7 @@ pub(super) struct GetArgs {
 }
 
 pub(super) async fn list(args: &ListArgs) -> Result<Ending, Failure> {
-    let (server, project) = args.of.find(Role::Viewer).await?;
+    let (server, project) = args.of.find(Role::Viewer, "fetch prompts").await?;
     let prompts = server.client().prompts(&project).await;
     let prompts = prompts.map_err(|error| refused(&server, &error))?;
     if args.json {
@@ -91,7 +91,7 @@ fn table(prompts: &[PromptShown]) -> String {
 }
 
 pub(super) async fn certificates(args: &ListArgs) -> Result<Ending, Failure> {
-    let (server, project) = args.of.find(Role::Viewer).await?;
+    let (server, project) = args.of.find(Role::Viewer, "fetch prompts").await?;
     let (mut all, mut page) = (Vec::new(), CertificatePage::default());
     loop {
         let next = server
@@ -121,7 +121,7 @@ pub(super) async fn certificates(args: &ListArgs) -> Result<Ending, Failure> {
 
 /// The version that is meant.
 async fn fetch(args: &PromptArgument, version: &Version) -> Result<(Server, VersionShown), Failure> {
-    let (server, project) = args.of.find(Role::Viewer).await?;
+    let (server, project) = args.of.find(Role::Viewer, "fetch prompts").await?;
     let which = match (&version.label, version.version) {
         (Some(label), _) => WhichVersion::Label(label.as_str()),
         (None, Some(number)) => WhichVersion::Number(number),

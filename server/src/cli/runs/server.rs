@@ -25,6 +25,25 @@ impl Remote {
     }
 }
 
+/// A project of a team server.
+#[derive(Debug, Clone, clap::Args)]
+pub(in crate::cli) struct ProjectArgument {
+    /// The project; the only one that you may use so unless stated.
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl ProjectArgument {
+    /// The server, and the project in which its owner has at least this role, by which they may do this.
+    pub(in crate::cli) async fn find(&self, role: Role, what: &str) -> Result<(Server, String), Failure> {
+        let server = self.remote.server()?;
+        let project = project_for(&server, self.project.as_deref(), role, what).await?;
+        Ok((server, project))
+    }
+}
+
 /// The server of an address, asked with the token in the environment.
 pub(super) fn server(url: Option<&str>) -> Result<Server, Failure> {
     let url = url.filter(|url| !url.is_empty()).ok_or_else(|| {
@@ -123,7 +142,7 @@ pub(super) async fn project(server: &Server, named: Option<&str>) -> Result<Stri
 }
 
 /// The project that is named, or else the only one in which its owner has this role, by which they may do this.
-pub(in crate::cli) async fn project_for(
+async fn project_for(
     server: &Server,
     named: Option<&str>,
     role: Role,
