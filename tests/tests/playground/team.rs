@@ -59,6 +59,15 @@ pub(crate) async fn made_project(ada: &Browser, server: &Server, link: &str) -> 
     path.to_owned()
 }
 
+/// A server in a folder, the browser of ada with the project of [`made_project`] there, and the path of that invitation.
+pub(crate) async fn team_of_ada() -> (TempDir, Server, Browser, String) {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    let invitation = made_project(&ada, &server, &link).await;
+    (folder, server, ada, invitation)
+}
+
 /// Follows an invitation.
 pub(crate) async fn with_link(browser: &Browser, path: &str, name: &str) {
     browser.go(path).await;
@@ -200,10 +209,7 @@ async fn until_at(browser: &Browser, page: &str, section: &str) {
 
 #[tokio::test]
 async fn another_project_is_switched_to_at_the_same_section() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    made_project(&ada, &server, &link).await;
+    let (_folder, _server, ada, _) = team_of_ada().await;
     assert!(
         !ada.text("main").await.contains("Another project"),
         "there is none"
@@ -276,10 +282,7 @@ const HELD: &str = "const plain = window.fetch;
 
 #[tokio::test]
 async fn the_bar_of_a_project_is_as_high_before_its_switcher_could_come_as_with_it() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    made_project(&ada, &server, &link).await;
+    let (_folder, _server, ada, _) = team_of_ada().await;
     let another = "const headers = { 'content-type': 'application/json' };
         const body = JSON.stringify({ name: 'billing', title: 'Billing' });
         return (await fetch('/api/projects', { method: 'POST', headers, body })).status";

@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::benchmark::drop_on_page;
-use crate::team::{address, browser, made_project, server, with_link, with_password};
+use crate::team::{address, browser, made_project, server, team_of_ada, with_link, with_password};
 use crate::{STORED, barriers};
 
 /// A cell that would run if it were anything but text.
@@ -111,10 +111,7 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
 
 #[tokio::test]
 async fn a_study_is_kept_in_a_project_and_set_up_from_there() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    made_project(&ada, &server, &link).await;
+    let (_folder, _server, ada, _) = team_of_ada().await;
     ada.go("/study").await;
     ada.type_in("Name", "Night shift").await;
     ada.click("Keep in the project").await;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::hardships::{set_offline, until_kept};
 use crate::page::built;
-use crate::team::{address, browser, made_project, server, with_link};
+use crate::team::{address, browser, made_project, server, team_of_ada, with_link};
 use crate::team_keys::{add_key, set_up};
 use crate::team_runs::{pick, start_with};
 use crate::{SECRET, barriers, trace};
@@ -105,10 +105,7 @@ async fn a_server_that_is_killed_goes_on_with_the_run_and_the_page_with_it() {
 
 #[tokio::test]
 async fn axe_finds_no_barrier_at_the_doors_and_on_the_list_of_projects() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    let invitation = made_project(&ada, &server, &link).await;
+    let (_folder, server, ada, invitation) = team_of_ada().await;
     let mut found = Vec::new();
     ada.go("/team").await;
     ada.until_shown("help-desk").await;
@@ -205,10 +202,7 @@ async fn script_in_names_prompts_and_answers_is_shown_as_text() {
 
 #[tokio::test]
 async fn who_is_signed_out_or_without_a_network_has_the_playground_all_the_same() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let browser = browser(&server).await;
-    made_project(&browser, &server, &link).await;
+    let (_folder, server, browser, _) = team_of_ada().await;
     browser.click("Sign out").await;
     browser.until_shown("Password").await;
     browser.go("/").await;

@@ -2,10 +2,9 @@
 
 use capo_browser::Browser;
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::barriers;
-use crate::team::{address, browser, made_project, server, with_link};
+use crate::team::{address, browser, team_of_ada, with_link};
 use crate::team_runs::start_there;
 
 const PROMPT: &str = "/team/projects/help-desk/prompts/greeting";
@@ -56,10 +55,7 @@ async fn look(browser: &Browser, label: &str, version: u64) {
 
 #[tokio::test]
 async fn a_prompt_is_taken_from_a_run_and_labelled_with_its_numbers_in_sight() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    let invitation = made_project(&ada, &server, &link).await;
+    let (_folder, server, ada, invitation) = team_of_ada().await;
     start_there(&ada).await;
     ada.until_shown("Finished.").await;
     ada.click("Result").await;

@@ -6,9 +6,8 @@ use capo_browser::{Browser, Key};
 use capo_tests::journal::of_kind;
 use capo_tests::study::SUMS;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::team::{PASSWORD, address, browser, made_project, server, with_link};
+use crate::team::{PASSWORD, address, browser, team_of_ada, with_link};
 use crate::{STORED, barriers};
 
 /// Chooses the option that begins with some words in the list of this name.
@@ -138,10 +137,7 @@ pub(crate) async fn start_with(browser: &Browser, field: &str, text: &str) {
 
 #[tokio::test]
 async fn a_run_on_the_server_is_watched_and_told_what_to_do() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    let invitation = made_project(&ada, &server, &link).await;
+    let (_folder, server, ada, invitation) = team_of_ada().await;
     start_there(&ada).await;
     let run = address(&ada).await;
     assert!(run.starts_with("/run/team-"), "{run}");
@@ -212,10 +208,7 @@ async fn a_run_on_the_server_is_watched_and_told_what_to_do() {
 
 #[tokio::test]
 async fn a_run_of_the_browser_is_pushed_and_branched_on_the_server() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    made_project(&ada, &server, &link).await;
+    let (_folder, server, ada, _) = team_of_ada().await;
     ada.go("/").await;
     ada.click("Run the help-desk study").await;
     ada.until_shown("Finished.").await;
@@ -298,10 +291,7 @@ async fn a_run_of_the_browser_is_pushed_and_branched_on_the_server() {
 
 #[tokio::test]
 async fn a_run_is_followed_while_it_is_shown_and_forgotten_when_it_is_deleted_elsewhere() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    made_project(&ada, &server, &link).await;
+    let (_folder, server, ada, _) = team_of_ada().await;
     let mut runs = Vec::new();
     for _ in 0..2 {
         start_with(&ada, "Not before", "2099-01-01T00:00").await;
@@ -339,10 +329,7 @@ async fn a_run_is_followed_while_it_is_shown_and_forgotten_when_it_is_deleted_el
 
 #[tokio::test]
 async fn a_run_is_rerun_with_a_change_where_it_ran() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    made_project(&ada, &server, &link).await;
+    let (_folder, _server, ada, _) = team_of_ada().await;
     start_with(&ada, "Not before", "2099-01-01T00:00").await;
     let first = address(&ada).await;
     // What is set up meanwhile is offered back.
@@ -383,10 +370,7 @@ async fn a_run_is_rerun_with_a_change_where_it_ran() {
 
 #[tokio::test]
 async fn a_rerun_has_the_rows_of_its_run_and_no_others() {
-    let folder = TempDir::new().unwrap();
-    let (server, link) = server(&folder);
-    let ada = browser(&server).await;
-    made_project(&ada, &server, &link).await;
+    let (_folder, _server, ada, _) = team_of_ada().await;
     let rows = "question,answer\none and one?,two\none and two?,three\ntwo and two?,four\n";
     let first = scheduled(&ada, rows).await;
     let second = scheduled(&ada, &rows.replace("two and", "three and")).await;
