@@ -22,7 +22,6 @@ use capo_rewriter::fine_tuning::{SftExample, SftSettings, SftTrainer};
 use capo_rewriter::local::{Drawing, LocalRewriter};
 use capo_rewriter::lora::{Adapter, LoraConfig};
 use capo_rewriter::optimizer::AdamW;
-use capo_rewriter::parameters::{Parameter, Parameters as _};
 use capo_rewriter::policy::Policy;
 use capo_rewriter::pool_grpo::{GrpoLearner, GrpoSettings};
 use capo_rewriter::remote_generation::{RemoteGeneration, Sampler};
@@ -36,6 +35,7 @@ use futures::executor::block_on;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::training::numbers;
 use elsewhere::{Call, Server};
 
 /// Longest rewrite, the token that ends it included.
@@ -537,7 +537,7 @@ fn several_devices_learn_from_rounds_what_one_learns() {
             finished.expect("runs");
             let checkpoint = folder.path().join("checkpoints/step-00000003/policy");
             let learned_policy = policy.load(&checkpoint).expect("reads");
-            (learned(&lines), parameters(&learned_policy))
+            (learned(&lines), numbers(&learned_policy))
         };
         let (alone, one) = trained(1);
         assert!(
@@ -550,16 +550,6 @@ fn several_devices_learn_from_rounds_what_one_learns() {
         let gaps = one.iter().zip(&other).map(|(one, other)| (one - other).abs());
         let gap = gaps.fold(0.0, f32::max);
         assert!(gap < 1e-5, "{gap}");
-        assert_ne!(one, parameters(&policy), "something was learned");
+        assert_ne!(one, numbers(&policy), "something was learned");
     }
-}
-
-/// All numbers that learn.
-fn parameters(policy: &Policy<Flex>) -> Vec<f32> {
-    let of = |parameter: Parameter<Flex>| match parameter {
-        Parameter::Vector(vector) => vector.into_data(),
-        Parameter::Matrix(matrix) => matrix.into_data(),
-    };
-    let numbers = |parameter| of(parameter).into_vec::<f32>().expect("32-bit numbers");
-    policy.parameters().into_iter().flat_map(numbers).collect()
 }

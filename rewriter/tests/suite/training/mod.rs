@@ -329,7 +329,7 @@ fn without_meaning(policy: &Policy<Flex>, token: usize) -> Policy<Flex> {
 }
 
 /// All numbers that learn.
-fn numbers(policy: &Policy<Flex>) -> Vec<f32> {
+pub(crate) fn numbers(policy: &Policy<Flex>) -> Vec<f32> {
     let of = |parameter: Parameter<Flex>| match parameter {
         Parameter::Vector(vector) => vector.into_data(),
         Parameter::Matrix(matrix) => matrix.into_data(),
