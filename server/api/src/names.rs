@@ -1,5 +1,7 @@
 //! Names, as they are allowed.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// Why a text is no name.
@@ -29,174 +31,91 @@ pub enum NameError {
     Title,
 }
 
-/// What a member signs in with: 2 to 64 small letters, digits or `. _ - @ +`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9._@+-]{2,64}$"))]
-#[serde(try_from = "String")]
-pub struct MemberName(String);
+/// Declares names: what they are, what the API's description says of their text, what makes one of a text, and why it is
+/// none.
+macro_rules! names {
+    ($($(#[$about:meta])+ $name:ident($read:ident, $error:ident, $($schema:tt)+);)*) => {$(
+        $(#[$about])+
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        #[cfg_attr(feature = "openapi", schema(value_type = String, $($schema)+))]
+        #[serde(try_from = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+
+            fn try_from(text: String) -> Result<Self, NameError> {
+                text.parse()
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                $read(text).map(Self).ok_or(NameError::$error)
+            }
+        }
+    )*};
+}
+
+names! {
+    /// What a member signs in with: 2 to 64 small letters, digits or `. _ - @ +`.
+    MemberName(member, Member, pattern = "^[a-z0-9._@+-]{2,64}$");
+    /// The name of a project in addresses: 2 to 64 small letters, digits or `-`, which is not the first. It is not `import`.
+    ProjectName(project, Project, pattern = "^[a-z0-9][a-z0-9-]{1,63}$");
+    /// The name of a prompt in addresses; the rule is that of [`ProjectName`].
+    PromptName(in_addresses, Prompt, pattern = "^[a-z0-9][a-z0-9-]{1,63}$");
+    /// A label of a prompt's version, such as `production`; the rule is that of [`ProjectName`].
+    LabelName(in_addresses, Label, pattern = "^[a-z0-9][a-z0-9-]{1,63}$");
+    /// The name of a data set, which is that of a file and no path: 1 to 200 characters on one line.
+    DataSetName(file, DataSet, min_length = 1, max_length = 200);
+    /// A title for people: 1 to 200 characters on one line.
+    Title(line, Title, min_length = 1, max_length = 200);
+}
 
 /// What follows `/api/projects/` and is no project.
 const TAKEN: &str = "import";
-
-/// The name of a project in addresses: 2 to 64 small letters, digits or `-`, which is not the first. It is not `import`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{1,63}$"))]
-#[serde(try_from = "String")]
-pub struct ProjectName(String);
-
-/// The name of a prompt in addresses; the rule is that of [`ProjectName`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{1,63}$"))]
-#[serde(try_from = "String")]
-pub struct PromptName(String);
-
-/// A label of a prompt's version, such as `production`; the rule is that of [`ProjectName`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{1,63}$"))]
-#[serde(try_from = "String")]
-pub struct LabelName(String);
-
-/// The name of a data set, which is that of a file and no path: 1 to 200 characters on one line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, min_length = 1, max_length = 200))]
-#[serde(try_from = "String")]
-pub struct DataSetName(String);
-
-/// A title for people: 1 to 200 characters on one line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, min_length = 1, max_length = 200))]
-#[serde(try_from = "String")]
-pub struct Title(String);
 
 fn is_letter(letter: char) -> bool {
     letter.is_ascii_lowercase() || letter.is_ascii_digit()
 }
 
-impl TryFrom<String> for MemberName {
-    type Error = NameError;
-
-    /// In small letters, without spaces around it.
-    fn try_from(text: String) -> Result<Self, NameError> {
-        let name = text.trim().to_lowercase();
-        let is_allowed = |letter: char| is_letter(letter) || "._@+-".contains(letter);
-        if (2..=64).contains(&name.len()) && name.chars().all(is_allowed) {
-            Ok(Self(name))
-        } else {
-            Err(NameError::Member)
-        }
-    }
+/// In small letters, without spaces around it.
+fn member(text: &str) -> Option<String> {
+    let name = text.trim().to_lowercase();
+    let is_allowed = |letter: char| is_letter(letter) || "._@+-".contains(letter);
+    ((2..=64).contains(&name.len()) && name.chars().all(is_allowed)).then_some(name)
 }
 
-/// Whether a text is a name in addresses: 2 to 64 small letters, digits or `-`, which is not the first.
-fn is_in_addresses(name: &str) -> bool {
+/// A name in addresses: 2 to 64 small letters, digits or `-`, which is not the first.
+fn in_addresses(name: &str) -> Option<String> {
     let is_allowed = |letter: char| is_letter(letter) || letter == '-';
-    (2..=64).contains(&name.len()) && name.chars().all(is_allowed) && !name.starts_with('-')
+    let is_name = (2..=64).contains(&name.len()) && name.chars().all(is_allowed) && !name.starts_with('-');
+    is_name.then(|| name.to_owned())
 }
 
-impl TryFrom<String> for ProjectName {
-    type Error = NameError;
-
-    fn try_from(name: String) -> Result<Self, NameError> {
-        (is_in_addresses(&name) && name != TAKEN)
-            .then_some(Self(name))
-            .ok_or(NameError::Project)
-    }
+fn project(name: &str) -> Option<String> {
+    in_addresses(name).filter(|name| name != TAKEN)
 }
 
-impl TryFrom<String> for PromptName {
-    type Error = NameError;
-
-    fn try_from(name: String) -> Result<Self, NameError> {
-        is_in_addresses(&name)
-            .then_some(Self(name))
-            .ok_or(NameError::Prompt)
-    }
-}
-
-impl TryFrom<String> for LabelName {
-    type Error = NameError;
-
-    fn try_from(name: String) -> Result<Self, NameError> {
-        is_in_addresses(&name)
-            .then_some(Self(name))
-            .ok_or(NameError::Label)
-    }
-}
-
-/// A text that is one line of 1 to 200 characters, without spaces around it.
-fn line(text: &str) -> Option<&str> {
+/// One line of 1 to 200 characters, without spaces around it.
+fn line(text: &str) -> Option<String> {
     let line = text.trim();
     let is_one = !line.is_empty() && line.chars().count() <= 200 && !line.chars().any(char::is_control);
-    is_one.then_some(line)
+    is_one.then(|| line.to_owned())
 }
 
-impl TryFrom<String> for DataSetName {
-    type Error = NameError;
-
-    /// Without spaces around it.
-    fn try_from(text: String) -> Result<Self, NameError> {
-        let name = line(&text).filter(|name| !name.starts_with('.') && !name.contains(['/', '\\']));
-        name.map(|name| Self(name.to_owned())).ok_or(NameError::DataSet)
-    }
-}
-
-impl TryFrom<String> for Title {
-    type Error = NameError;
-
-    /// Without spaces around it.
-    fn try_from(text: String) -> Result<Self, NameError> {
-        line(&text)
-            .map(|title| Self(title.to_owned()))
-            .ok_or(NameError::Title)
-    }
-}
-
-impl MemberName {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl ProjectName {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl PromptName {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl LabelName {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl DataSetName {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Title {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+fn file(text: &str) -> Option<String> {
+    line(text).filter(|name| !name.starts_with('.') && !name.contains(['/', '\\']))
 }
 
 #[cfg(test)]

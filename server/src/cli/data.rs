@@ -44,7 +44,7 @@ struct UploadArgs {
     /// A table (.csv, .tsv, .jsonl), a study (.toml), or the tau2 benchmark's data (.zip).
     file: PathBuf,
     /// What it is called; like the file unless stated.
-    #[arg(long, value_name = "NAME", value_parser = named)]
+    #[arg(long, value_name = "NAME")]
     name: Option<DataSetName>,
     #[command(flatten)]
     of: ProjectArgument,
@@ -53,18 +53,13 @@ struct UploadArgs {
 #[derive(Debug, Clone, clap::Args)]
 struct DownloadArgs {
     /// The data set's name.
-    #[arg(value_name = "NAME", value_parser = named)]
+    #[arg(value_name = "NAME")]
     name: DataSetName,
     /// The new file; one of that name here unless stated.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     of: ProjectArgument,
-}
-
-/// [`DataSetName`], as it is typed.
-fn named(text: &str) -> Result<DataSetName, String> {
-    DataSetName::try_from(text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Runs the command.

@@ -49,15 +49,10 @@ struct ImportArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The project's name in addresses; the one that it had unless stated.
-    #[arg(long, value_name = "NAME", value_parser = project_typed)]
+    #[arg(long, value_name = "NAME")]
     name: Option<ProjectName>,
     #[command(flatten)]
     remote: Remote,
-}
-
-/// [`ProjectName`], as it is typed.
-fn project_typed(text: &str) -> Result<ProjectName, String> {
-    ProjectName::try_from(text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Runs the command.

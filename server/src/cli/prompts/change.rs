@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use capo_api::{LabelMove, LabelName, NewVersion, Role, Title, WhichVersion};
 
+use super::PromptArgument;
 use super::words::numbers;
-use super::{PromptArgument, label_typed};
 use crate::cli::failure::{Ending, Failure, print};
-use crate::cli::runs::server::{find, refused, run_named, title_typed};
+use crate::cli::runs::server::{find, refused, run_named};
 use crate::files::read_prompt;
 
 /// Add a version of a prompt, and with the first one the prompt.
@@ -21,7 +21,7 @@ pub(super) struct AddArgs {
     #[arg(long, value_name = "ID", conflicts_with = "file")]
     candidate: Option<String>,
     /// What to say of it, on one line.
-    #[arg(long, value_name = "TEXT", value_parser = title_typed)]
+    #[arg(long, value_name = "TEXT")]
     note: Option<Title>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct LabelArgs {
     #[command(flatten)]
     prompt: PromptArgument,
     /// The label, such as candidate.
-    #[arg(value_name = "LABEL", value_parser = label_typed)]
+    #[arg(value_name = "LABEL")]
     label: LabelName,
     /// The version.
     #[arg(value_name = "VERSION")]

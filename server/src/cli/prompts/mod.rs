@@ -4,7 +4,7 @@ mod change;
 mod read;
 mod words;
 
-use capo_api::{LabelName, PromptName};
+use capo_api::PromptName;
 
 use super::failure::{Ending, Failure};
 use super::runs::server::ProjectArgument;
@@ -32,20 +32,10 @@ enum PromptsCommand {
 #[derive(Debug, Clone, clap::Args)]
 struct PromptArgument {
     /// The prompt's name.
-    #[arg(value_name = "NAME", value_parser = prompt_typed)]
+    #[arg(value_name = "NAME")]
     name: PromptName,
     #[command(flatten)]
     of: ProjectArgument,
-}
-
-/// [`PromptName`], as it is typed.
-fn prompt_typed(text: &str) -> Result<PromptName, String> {
-    PromptName::try_from(text.to_owned()).map_err(|error| error.to_string())
-}
-
-/// [`LabelName`], as it is typed.
-fn label_typed(text: &str) -> Result<LabelName, String> {
-    LabelName::try_from(text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Runs the command.

@@ -6,7 +6,7 @@ use capo_api::{CertificatePage, LabelName, PromptShown, Role, VersionShown, Whic
 use capo_core::table::{Align, Table};
 
 use super::words::{labels_of, numbers};
-use super::{ProjectArgument, PromptArgument, label_typed};
+use super::{ProjectArgument, PromptArgument};
 use crate::cli::failure::{Ending, Failure, print, print_data, print_json};
 use crate::cli::layout::prompt;
 use crate::cli::runs::server::refused;
@@ -27,7 +27,7 @@ pub(super) struct ListArgs {
 #[derive(Debug, Clone, clap::Args)]
 struct Version {
     /// The version that this label is on, such as production.
-    #[arg(long, value_name = "LABEL", value_parser = label_typed)]
+    #[arg(long, value_name = "LABEL")]
     label: Option<LabelName>,
     /// The version of this number; the newest unless a label or a version is stated.
     #[arg(long, value_name = "N", conflicts_with = "label")]

@@ -7,7 +7,7 @@ use capo_api::{MOST_JOURNAL, Title, journal_path};
 use futures::StreamExt as _;
 
 use super::RunArgument;
-use super::server::{Remote, find, project, refused, title, title_typed};
+use super::server::{Remote, find, project, refused, title};
 use super::words::{command, sentence};
 use crate::cli::failure::{Ending, Failure, print};
 use crate::cli::layout::counted;
@@ -25,7 +25,7 @@ pub(super) struct PushArgs {
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     /// What the run is called; like its study unless stated.
-    #[arg(long, value_name = "TEXT", value_parser = title_typed)]
+    #[arg(long, value_name = "TEXT")]
     name: Option<Title>,
     #[command(flatten)]
     remote: Remote,

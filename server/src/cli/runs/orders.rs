@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use capo_api::{NewBranch, RunOrder, Title};
 
 use super::RunArgument;
-use super::server::{find, refused, title_typed};
+use super::server::{find, refused};
 use super::words::{command, sentence};
 use crate::cli::Outside;
 use crate::cli::failure::{Ending, Failure, print};
@@ -44,7 +44,7 @@ pub(super) struct BranchArgs {
     #[arg(long, value_name = "T")]
     round: u32,
     /// What the new run is called.
-    #[arg(long, value_name = "TEXT", value_parser = title_typed)]
+    #[arg(long, value_name = "TEXT")]
     name: Title,
     #[command(flatten)]
     changes: Changes,

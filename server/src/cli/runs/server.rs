@@ -183,8 +183,3 @@ pub(super) fn title(asked: Option<&Title>, study: &str) -> Result<Title, Failure
     Title::try_from(study.to_owned())
         .map_err(|_| Failure::usage("the study's name is no name for a run, which is one line of 1 to 200 characters; give one with --name"))
 }
-
-/// [`Title`], as it is typed.
-pub(in crate::cli) fn title_typed(text: &str) -> Result<Title, String> {
-    Title::try_from(text.to_owned()).map_err(|error| error.to_string())
-}

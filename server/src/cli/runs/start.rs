@@ -4,7 +4,7 @@ use std::path::Path;
 
 use capo_api::{Moment, Title};
 
-use super::server::{project, refused, server, title, title_typed};
+use super::server::{project, refused, server, title};
 use super::watch::{Telling, watch};
 use super::words::{command, sentence};
 use crate::cli::failure::{Ending, Failure, print, print_json};
@@ -24,7 +24,7 @@ pub(crate) struct OnServer {
     #[arg(long, value_name = "NAME", requires = "remote")]
     project: Option<String>,
     /// What the run is called; like its study unless stated.
-    #[arg(long, value_name = "TEXT", requires = "remote", value_parser = title_typed)]
+    #[arg(long, value_name = "TEXT", requires = "remote")]
     name: Option<Title>,
     /// Do not start it before this moment, such as 2027-03-01T22:00:00+01:00.
     #[arg(long, value_name = "TIME", requires = "remote", value_parser = moment)]
