@@ -145,15 +145,12 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
     }
     let options = session.options(control, Rc::new(tell_of_wait));
     let problem = session.0.problem;
-    let ended = match work.pilot {
-        Some(rollouts) => {
-            let piloted = capo_core::pilot(problem, journal, models, options, rollouts).await;
-            piloted.map(|piloted| (piloted.journal, piloted.halt))
-        }
-        None => {
-            let outcome = capo_core::optimize(problem, journal, models, options).await;
-            outcome.map(|outcome| (outcome.journal, None))
-        }
+    let ended = if let Some(rollouts) = work.pilot {
+        let piloted = capo_core::pilot(problem, journal, models, options, rollouts).await;
+        piloted.map(|piloted| (piloted.journal, piloted.halt))
+    } else {
+        let outcome = capo_core::optimize(problem, journal, models, options).await;
+        outcome.map(|outcome| (outcome.journal, None))
     };
     opened.store.settle().await;
     let (journal, halt) = ended.map_err(|error| error.to_string())?;

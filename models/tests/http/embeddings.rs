@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use capo_core::llm::{ChatRequest, FailureKind, Llm as _, LlmError, Message, Role};
+use capo_core::llm::{ChatRequest, FailureKind, LlmError, Message, Role};
 use capo_models::{BuildError, Builder, Embedded, Embedder, Models};
 use indexmap::IndexMap;
 use serde_json::{Value, json};

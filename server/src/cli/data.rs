@@ -131,7 +131,9 @@ async fn upload(args: &UploadArgs) -> Result<Ending, Failure> {
     let name = match &args.name {
         Some(name) => name.clone(),
         None => {
-            named(&args.file.file_name().unwrap_or_default().to_string_lossy()).map_err(Failure::usage)?
+            let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+            name.parse::<DataSetName>()
+                .map_err(|error| Failure::usage(error.to_string()))?
         }
     };
     let (server, project) = args.of.find(Role::Editor, "upload data").await?;

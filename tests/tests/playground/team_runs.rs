@@ -291,7 +291,7 @@ async fn a_run_of_the_browser_is_pushed_and_branched_on_the_server() {
 
 #[tokio::test]
 async fn a_run_is_followed_while_it_is_shown_and_forgotten_when_it_is_deleted_elsewhere() {
-    let (_folder, server, ada, _) = team_of_ada().await;
+    let (_folder, _server, ada, _) = team_of_ada().await;
     let mut runs = Vec::new();
     for _ in 0..2 {
         start_with(&ada, "Not before", "2099-01-01T00:00").await;

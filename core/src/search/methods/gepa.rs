@@ -89,14 +89,13 @@ impl Search for Gepa {
 
                 // 2. What does better on the same few examples is measured on all of them.
                 let child = child.filter(|child| !front.contains(child));
-                let accepted = match child {
-                    Some(child) => accepts(&round, &parents, child, &part).await?.then_some(child),
-                    None => {
-                        if round.is_open() {
-                            arena.measure_again(&parents, &part).await?;
-                        }
-                        None
+                let accepted = if let Some(child) = child {
+                    accepts(&round, &parents, child, &part).await?.then_some(child)
+                } else {
+                    if round.is_open() {
+                        arena.measure_again(&parents, &part).await?;
                     }
+                    None
                 };
                 lineages.note(&parents, accepted);
 
