@@ -128,13 +128,12 @@ async fn list(args: &ListArgs) -> Result<Ending, Failure> {
 async fn upload(args: &UploadArgs) -> Result<Ending, Failure> {
     // What cannot be sent is found before the server is asked.
     let bytes = read(&args.file)?;
-    let name = match &args.name {
-        Some(name) => name.clone(),
-        None => {
-            let name = args.file.file_name().unwrap_or_default().to_string_lossy();
-            name.parse::<DataSetName>()
-                .map_err(|error| Failure::usage(error.to_string()))?
-        }
+    let name = if let Some(name) = &args.name {
+        name.clone()
+    } else {
+        let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+        name.parse::<DataSetName>()
+            .map_err(|error| Failure::usage(error.to_string()))?
     };
     let (server, project) = args.of.find(Role::Editor, "upload data").await?;
     let sha256 = hex(&Sha256::digest(&bytes));
