@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::conversation::{self, Turns};
 use crate::providers::{Access, Account};
-use crate::reasoning::{known, reasoning};
+use crate::reasoning::{known, never_thinks, reasoning};
 use crate::spec::{ModelSpec, ReasoningEffort};
 use crate::transport::Recorder;
 
@@ -108,6 +108,12 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
         return Err(
             "Anthropic takes no `temperature` beside `reasoning_effort`; leave one of the two out".to_owned(),
         );
+    }
+    if effort.is_some() && never_thinks(provider, model) {
+        return Err(format!(
+            "`reasoning_effort` is not possible with {}/{model}: the model does not reason",
+            provider.name
+        ));
     }
     check_temperature(spec, model)?;
     let account = Account {

@@ -98,16 +98,17 @@ impl Forecast {
         for (workload, (searched_on, held_out)) in
             problem.workloads().iter().zip(searched_on.iter().zip(&held_out))
         {
-            let searched = effort.map(|effort| effort.candidates * searched_on.len() as u64 * repeats);
+            let each = searched_on.len() as u64 * repeats;
+            let searched = effort.map(|effort| effort.candidates.saturating_mul(each));
             let kept = workload.examples(Split::Evaluate).len() - held_out.len();
             let held_out = (2 * held_out.len() + kept * finalists) as u64 * repeats;
             search = plus(search, searched);
             evaluation += held_out;
-            let rollouts = searched.map(|searched| searched + held_out);
+            let rollouts = plus(searched, Some(held_out));
             for (role, each) in workload.max_calls() {
                 let total = calls.entry(role).or_insert(Some(0));
                 // The budget counts rollouts of all workloads together.
-                let bound = least(rollouts, budget.rollouts).map(|rollouts| rollouts * each);
+                let bound = least(rollouts, budget.rollouts).map(|rollouts| rollouts.saturating_mul(each));
                 *total = plus(*total, bound);
             }
         }
@@ -125,7 +126,7 @@ impl Forecast {
         let total = calls
             .values()
             .try_fold(0, |total, calls| plus(Some(total), *calls));
-        let rollouts = search.map(|search| search + evaluation);
+        let rollouts = plus(search, Some(evaluation));
         let by_role: IndexMap<Role, RoleForecast> = calls
             .into_iter()
             .filter_map(|(role, calls)| Some((role, RoleForecast::new(role, calls, models, prices)?)))

@@ -48,6 +48,22 @@ pub(crate) fn known(provider: &Provider, model: &str) -> Option<&'static Known> 
     Catalog::builtin().find(provider, model)
 }
 
+/// How the names of Claude models begin that are older than thinking, which came with Claude 3.7. The catalogue lists none
+/// of them.
+const WITHOUT_THINKING: [&str; 6] = [
+    "claude-3-5-",
+    "claude-3-haiku",
+    "claude-3-opus",
+    "claude-3-sonnet",
+    "claude-2",
+    "claude-instant",
+];
+
+/// Whether nobody needs to ask whether a model thinks: it does not.
+pub(crate) fn never_thinks(provider: &Provider, model: &str) -> bool {
+    provider.name == "anthropic" && WITHOUT_THINKING.iter().any(|begin| model.starts_with(begin))
+}
+
 fn takes_budget_alone(provider: &Provider, model: &str) -> bool {
     known(provider, model)
         .is_some_and(|known| known.reasoning.levels.is_empty() && known.reasoning.budget.is_some())
@@ -150,6 +166,7 @@ mod tests {
             assert_eq!(of("anthropic", model, "high").unwrap(), tokens(24_576));
         }
         assert_eq!(of("gemini", "gemini-2.5-flash", "none"), Ok(Reasoning::Off));
+        assert!(of("anthropic", "claude-3-5-haiku-latest", "none").is_ok());
         assert!(matches!(
             of("gemini", "gemini-3-flash-preview", "low"),
             Ok(Reasoning::Effort(_))
@@ -172,6 +189,8 @@ mod tests {
             ("gemini", "gemini-3-pro", "medium"),
             ("anthropic", "claude-sonnet-4-5", "minimal"),
             ("anthropic", "claude-sonnet-4-5", "xhigh"),
+            ("anthropic", "claude-3-5-haiku-latest", "high"),
+            ("anthropic", "claude-3-opus-20240229", "low"),
         ] {
             let refusal = of(provider, model, effort).unwrap_err();
             let begin = format!("`reasoning_effort` is not possible with {provider}/{model}: ");

@@ -294,7 +294,7 @@ impl From<ReasoningEffort> for Reasoning {
 
 /// The value of a header: a text, or the variable that holds a secret one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write a text, or { env = \"VARIABLE\" }")]
 pub enum HeaderText {
     /// The value itself.
     Text(String),
@@ -388,6 +388,22 @@ mod tests {
             ("model", json!(4), "`model`: expected a text, found 4"),
             ("headers", json!([]), "`headers`: expected a table, found a list"),
             ("price", json!({ "input": 1 }), "missing field `output`"),
+            (
+                "headers",
+                json!({ "X-Gate": { "env": 3 } }),
+                "`headers.X-Gate`: write a text, or { env = \"VARIABLE\" }",
+            ),
+            (
+                "reasoning_effort",
+                json!("hihg"),
+                "`reasoning_effort`: unknown value `hihg`, expected one of `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, \
+                 `max`; did you mean `high`?",
+            ),
+            (
+                "rewrite_form",
+                json!("x"),
+                "`rewrite_form`: unknown value `x`, expected `instructed` or `learned`",
+            ),
         ] {
             let mut table = json!({ "provider": "openai", "model": "m" });
             table[key] = value;

@@ -386,6 +386,10 @@ async fn json_and_calls_are_given_where_the_model_gives_them_and_never_made_up()
                     (status.as_u16(), &body["error"]["param"]),
                     (400, &json!("response_format"))
                 );
+                assert!(
+                    !body.to_string().contains("alone"),
+                    "other prompts are understood, too: {body}"
+                );
             }
         }
     }

@@ -12,6 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread;
 
 use capo_core::arena::RunOptions;
+use capo_core::budget::Budget;
 use capo_core::journal::{Journal, MemoryJournal};
 use capo_core::llm::{ChatRequest, Message, Role};
 use capo_core::problem::Problem;
@@ -80,17 +81,37 @@ pub(crate) const ANSWER: &str = r#"{"id":"r","object":"chat.completion","created
 pub(crate) static JOURNAL: LazyLock<String> = LazyLock::new(|| {
     let (head, _) = STUDY.split_once("[models.agent]").expect("models");
     let text = format!("{head}[models.agent]\nprovider = \"simulated\"\n");
-    let study = Study::parse(&text, Format::Toml).expect("a study");
-    let models = capo_models::build(&study.models, &BTreeMap::<String, String>::new(), 0).expect("models");
-    let workloads = capo_workloads::build(&study.workload, &files(), 0).expect("a table");
-    let problem = Problem::new(study, workloads).expect("a problem");
-    let store = MemoryJournal::new();
-    let journal = Journal::create(Box::new(store.clone()));
-    let run = capo_core::optimize(problem, journal, Rc::new(models), RunOptions::default());
-    futures::executor::block_on(run).expect("a run");
+    let store = run(Study::parse(&text, Format::Toml).expect("a study")).expect("a run");
     let lines = store.lines().join("\n");
     lines + "\n"
 });
+
+/// Carries a study out, as far as it can be.
+fn run(study: Study) -> Option<MemoryJournal> {
+    let seed = study.study.seed;
+    let models = capo_models::build(&study.models, &BTreeMap::<String, String>::new(), seed).ok()?;
+    let workloads = capo_workloads::build(&study.workload, &files(), seed).ok()?;
+    let problem = Problem::new(study, workloads).ok()?;
+    let store = MemoryJournal::new();
+    let journal = Journal::create(Box::new(store.clone()));
+    let run = capo_core::optimize(problem, journal, Rc::new(models), RunOptions::default());
+    futures::executor::block_on(run).ok()?;
+    Some(store)
+}
+
+/// Searches a little by simulated models, unless somebody outside this program would be asked.
+pub(crate) fn search(mut study: Study) -> Option<MemoryJournal> {
+    if capo_workloads::asks_outside(&study.workload) {
+        return None;
+    }
+    study.models = IndexMap::from([(Role::Agent, json!({ "provider": "simulated" }))]);
+    study.budget = Budget {
+        rollouts: Some(5),
+        calls: Some(200),
+        ..Budget::default()
+    };
+    run(study)
+}
 
 fn files() -> MemoryFiles {
     let row = |n| format!("{{\"question\": \"q{n}\", \"answer\": {n}, \"choices\": [\"a\", \"b\"]}}");
@@ -98,7 +119,7 @@ fn files() -> MemoryFiles {
     MemoryFiles::new().with("rows.jsonl", rows.join("\n"))
 }
 
-/// Reads a study, builds what it works on, and looks at its models.
+/// Reads a study, builds what it works on, looks at its models, and searches a little.
 pub(crate) fn study(text: &str) {
     for format in [Format::Toml, Format::Json] {
         let Ok(study) = Study::parse(text, format) else {
@@ -107,10 +128,11 @@ pub(crate) fn study(text: &str) {
         let _ = capo_models::check_tables(&study.models);
         let _ = capo_workloads::check_written(&study.workload);
         if let Ok(workloads) = capo_workloads::build(&study.workload, &files(), study.study.seed)
-            && let Ok(problem) = Problem::new(study, workloads)
+            && let Ok(problem) = Problem::new(study.clone(), workloads)
         {
             let _ = capo_models::roles(&problem);
             problem.id();
+            search(study);
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use capo_core::study::{nearest, suggest};
+use capo_core::study::{at_fault, nearest, suggest};
 use capo_core::workload::Workload;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
@@ -172,14 +172,16 @@ impl Settings {
             }
         }
         self.known.extend(names::<T>());
-        serde_path_to_error::deserialize(Value::Object(own)).map_err(|error| {
-            let path = error.path().to_string();
+        serde_path_to_error::deserialize(Value::Object(own.clone())).map_err(|error| {
+            let message = error.inner().to_string();
+            // Of a table whose kind is told by a key, the path ends there.
+            let path = at_fault::<T>(&own, &message).unwrap_or_else(|| error.path().to_string());
             let key = if path == "." {
                 self.key.clone()
             } else {
                 format!("{}.{path}", self.key)
             };
-            BuildError::setting(key, suggest(&error.inner().to_string()))
+            BuildError::setting(key, suggest(&message))
         })
     }
 

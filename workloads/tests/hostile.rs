@@ -70,6 +70,34 @@ fn what_is_changed_is_right_before() {
     bodies::answer(&[b"\0", bodies::ANSWER.as_bytes()].concat());
 }
 
+/// Counts that a search would make lists of, longer than any memory.
+#[test]
+fn counts_beyond_all_need_end_no_search_but_in_words() {
+    use capo_core::study::{Format, Study};
+    let usual = Study::parse(bodies::STUDY, Format::Toml).unwrap();
+    let journal = bodies::search(usual).expect("a search");
+    assert!(
+        journal
+            .lines()
+            .iter()
+            .any(|line| line.starts_with("{\"event\":\"rollout\""))
+    );
+    for (usual, key) in [
+        ("repeats = 1", "repeats"),
+        ("rounds = 2", "rounds"),
+        ("children = 2", "children"),
+        ("parents = 1", "parents"),
+        ("pool = 2", "pool"),
+    ] {
+        for count in ["1000000", "10000000", "4294967295", "18446744073709551615"] {
+            let text = bodies::STUDY.replace(usual, &format!("{key} = {count}"));
+            let error = Study::parse(&text, Format::Toml).unwrap_err().to_string();
+            assert!(error.contains(key), "{error}");
+        }
+        bodies::study(&bodies::STUDY.replace(usual, &format!("{key} = 1000")));
+    }
+}
+
 /// Brackets in the arguments of a tool call, of which a hundred thousand took a minute.
 #[test]
 fn brackets_without_end_are_soon_read() {

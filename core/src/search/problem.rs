@@ -18,6 +18,9 @@ use crate::study::{Study, StudyError, canonical_hash, differences, nearest};
 /// What stands beside the metrics of a prompt in results, which are objects with a key a metric.
 const RESERVED: [&str; 2] = ["all_sat", "seed"];
 
+/// The most rollouts that the repeats of a study may make of one prompt.
+const MOST_ROLLOUTS: u64 = 1_000_000;
+
 /// A constraint of a study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constrained {
@@ -86,6 +89,7 @@ impl Problem {
                 ));
             }
         }
+        check_repeats(study.study.repeats, &workloads)?;
         check_names(&workloads)?;
         let objective = find(
             &workloads,
@@ -366,6 +370,21 @@ fn reserves(
         Ok(confirm.reserve(place, held_out))
     };
     (0..).zip(workloads).map(of_workload).collect()
+}
+
+/// Refuses repeats that make more rollouts of a prompt than can be listed.
+fn check_repeats(repeats: u32, workloads: &[Rc<dyn Workload>]) -> Result<(), StudyError> {
+    let splits = [Split::Optimize, Split::Evaluate];
+    let of_workload = |workload: &Rc<dyn Workload>| splits.map(|split| workload.examples(split).len() as u64);
+    let examples = workloads.iter().flat_map(of_workload).max().unwrap_or(0);
+    let rollouts = examples * u64::from(repeats);
+    if repeats == 1 || rollouts <= MOST_ROLLOUTS {
+        return Ok(());
+    }
+    let problem = format!(
+        "{repeats} on each of {examples} examples are {rollouts} rollouts of a prompt, and at most {MOST_ROLLOUTS} are possible"
+    );
+    Err(StudyError::invalid("study.repeats", problem))
 }
 
 /// Refuses metrics that a result would confuse with what stands beside them in it.

@@ -11,6 +11,15 @@ pub const PROMPT_LENGTH: &str = "prompt_length";
 /// their squares and their products with multipliers leave the range of numbers.
 pub const LARGEST_MEASUREMENT: f64 = 1e15;
 
+/// A number of somebody else's as people read it: one that takes many digits by its power of ten.
+pub fn shown(value: f64) -> String {
+    if value == 0.0 || (1e-6..LARGEST_MEASUREMENT).contains(&value.abs()) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
+}
+
 /// Values of one rollout by metric name, before averaging.
 pub type Measurements = IndexMap<String, f64>;
 

@@ -38,8 +38,8 @@ pub use parse::Format;
 pub use parse::{LARGEST_BATCH_GROWTH, LARGEST_CAUTION, LARGEST_CHOICE_PROBABILITY};
 pub(crate) use score::LARGEST_THRESHOLD;
 pub use setting::Setting;
-pub use suggest::{nearest, suggest};
-pub use wording::{plain, read_table};
+pub use suggest::nearest;
+pub use wording::{at_fault, plain, read_table, suggest};
 
 /// A table whose keys belong to the named kind.
 pub type Table = Map<String, Value>;
@@ -102,7 +102,7 @@ pub struct Search {
     pub rounds: Rounds,
     /// Rollouts of each prompt on each example; more of them tame a noisy agent.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1000))]
     pub repeats: u32,
     /// Examples of each workload drawn for a round; all of them when left out. All candidates of
     /// a round share the batch; the final choice is made on the whole split.
@@ -251,7 +251,7 @@ pub struct Failures {
     /// How often a rollout is tried before it counts as failed; twice when left out, once where models
     /// are asked only once (`retries = 0`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1000))]
     pub tries: Option<u32>,
     /// What a failed rollout counts as.
     pub example: FailedExample,
@@ -290,15 +290,25 @@ impl Failures {
     /// # Errors
     /// The key that is out of range, and its range.
     pub fn check(&self) -> Result<(), StudyError> {
-        if self.tries == Some(0) {
-            return Err(StudyError::invalid("failures.tries", "must be at least 1"));
-        }
+        check_repeats("failures.tries", self.tries.unwrap_or(1))?;
         if !(0.0..=1.0).contains(&self.share) {
             let problem = format!("must be a share between 0 and 1, not {}", self.share);
             return Err(StudyError::invalid("failures.share", problem));
         }
         Ok(())
     }
+}
+
+/// The largest `study.repeats` and `failures.tries`.
+const MOST_REPEATS: u32 = 1_000;
+
+/// Refuses a number of repeats or tries that is out of range.
+fn check_repeats(key: &str, count: u32) -> Result<(), StudyError> {
+    if (1..=MOST_REPEATS).contains(&count) {
+        return Ok(());
+    }
+    let problem = format!("must be at least 1 and at most {MOST_REPEATS}, not {count}");
+    Err(StudyError::invalid(key, problem))
 }
 
 /// What a failed rollout counts as.

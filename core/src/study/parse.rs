@@ -9,13 +9,16 @@ use super::certificate::Confirm;
 use super::error::StudyError;
 use super::score::LARGEST_THRESHOLD;
 use super::setting::Setting;
-use super::suggest::{nearest, suggest};
+use super::suggest::nearest;
 use super::text_checks::{check_depth, check_finite, placed};
-use super::wording::key_at;
+use super::wording::{key_at, suggest};
 use super::{Constraint, Rounds, Study};
 
 /// What a constraint's scale may be. Residuals, which are divided by it, and their squares stay finite.
 const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
+
+/// The largest number of `study.rounds`.
+const MOST_ROUNDS: u32 = 100_000;
 
 /// The largest `study.caution`, in standard errors.
 pub const LARGEST_CAUTION: f64 = 10.0;
@@ -76,13 +79,26 @@ impl Study {
         match format {
             Format::Toml => toml::from_str(text).map_err(|error| {
                 let told = suggest(error.message());
-                let key = error.span().filter(|_| told.starts_with("expected "));
+                let is_of_value = told.starts_with("expected ") || told.starts_with("unknown value ");
+                let key = error.span().filter(|_| is_of_value);
                 let key = key.and_then(|span| key_at(text, &span));
                 let told = key.map_or(told.clone(), |key| format!("`{key}`: {told}"));
                 StudyError::Syntax(placed(text, error.span(), &told))
             }),
             Format::Json => {
-                serde_json::from_str(text).map_err(|error| StudyError::Syntax(suggest(&error.to_string())))
+                let mut reader = serde_json::Deserializer::from_str(text);
+                let study = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+                    let (key, told) = (error.path().to_string(), suggest(&error.inner().to_string()));
+                    // The path of the whole is a dot, that of what is no key yet a question mark.
+                    if key == "." || key.contains('?') || told.starts_with("unknown field") {
+                        StudyError::Syntax(told)
+                    } else {
+                        StudyError::invalid(key, told)
+                    }
+                })?;
+                let end = reader.end();
+                end.map_err(|error| StudyError::Syntax(error.to_string()))?;
+                Ok(study)
             }
         }
     }
@@ -169,15 +185,19 @@ impl Study {
                 "0 rounds search nothing; use 1 or more, or `capo evaluate`",
             ));
         }
+        if let Rounds::Count(rounds) = self.study.rounds
+            && rounds > MOST_ROUNDS
+        {
+            let problem = format!("must be at most {MOST_ROUNDS}, not {rounds}");
+            return Err(StudyError::invalid("study.rounds", problem));
+        }
         if matches!(self.study.rounds, Rounds::Open(_)) && self.budget.is_unlimited() {
             return Err(StudyError::invalid(
                 "study.rounds",
                 "`until-budget` never ends without a budget; set one under [budget]",
             ));
         }
-        if self.study.repeats == 0 {
-            return Err(StudyError::invalid("study.repeats", "must be at least 1"));
-        }
+        super::check_repeats("study.repeats", self.study.repeats)?;
         if self.study.batch == Some(0) {
             return Err(StudyError::invalid(
                 "study.batch",

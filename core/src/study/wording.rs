@@ -7,6 +7,7 @@ use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::Table;
+use super::suggest::nearest;
 
 /// A parser's message without the names of types in this program: what was expected and what was
 /// found, as a person would say it. Other messages stay as they are.
@@ -20,8 +21,10 @@ use super::Table;
 /// ```
 pub fn plain(message: &str) -> String {
     let split = |beginning| message.split_once(beginning);
-    let Some((before, rest)) = split("invalid type: ").or_else(|| split("invalid value: ")) else {
-        return too_large(message).unwrap_or_else(|| message.to_owned());
+    let wrong = ["invalid type: ", "invalid value: ", "invalid length "];
+    let Some((before, rest)) = wrong.into_iter().find_map(split) else {
+        let told = too_large(message).or_else(|| of_json(message));
+        return told.unwrap_or_else(|| message.to_owned());
     };
     let Some((found, expected)) = rest.rsplit_once(", expected ") else {
         return message.to_owned();
@@ -31,17 +34,50 @@ pub fn plain(message: &str) -> String {
         Some((expected, place)) => (expected, format!(" at line {place}")),
         None => (expected, String::new()),
     };
-    format!(
-        "{before}expected {}, found {}{place}",
-        wanted(expected),
-        given(found)
-    )
+    let above_0 = found
+        .strip_prefix("integer `")
+        .is_some_and(|digits| !digits.starts_with(['-', '0']));
+    let wanted = match wanted(expected) {
+        whole if above_0 && whole.starts_with("a whole number") => "a smaller whole number",
+        other => other,
+    };
+    format!("{before}expected {wanted}, found {}{place}", given(found))
+}
+
+/// [`plain`], with the nearest valid name where a parser lists the valid ones between back-ticks after an unknown one.
+///
+/// ```
+/// use capo_core::study::suggest;
+///
+/// let told = suggest("unknown variant `hgh`, expected one of `low`, `high`");
+/// assert_eq!(told, "unknown value `hgh`, expected one of `low`, `high`; did you mean `high`?");
+/// ```
+pub fn suggest(message: &str) -> String {
+    let message = message.replacen("unknown variant `", "unknown value `", 1);
+    let unknown = message.contains("unknown field `") || message.contains("unknown value `");
+    let mut names = message.split('`').skip(1).step_by(2);
+    match (unknown, names.next()) {
+        (true, Some(written)) => match nearest(written, names) {
+            Some(candidate) => format!("{message}; did you mean `{candidate}`?"),
+            None => message,
+        },
+        _ => plain(&message),
+    }
 }
 
 /// A whole number beyond 64 bits, which no key takes.
 fn too_large(message: &str) -> Option<String> {
     let found = message.split_once("integer `")?.1.split_once("` as i128")?.0;
     Some(format!("expected a number of at most 19 digits, found {found}"))
+}
+
+/// What only JSON's reader says.
+fn of_json(message: &str) -> Option<String> {
+    if let Some(rest) = message.strip_prefix("EOF while parsing ") {
+        return Some(format!("the text ends in the middle of {rest}"));
+    }
+    let place = message.strip_prefix("number out of range")?;
+    Some(format!("the number is too large to reckon with{place}"))
 }
 
 /// What was expected.
@@ -65,11 +101,15 @@ fn wanted(expected: &str) -> &str {
 /// What was found.
 fn given(found: &str) -> String {
     let quoted = |kind: &str| found.strip_prefix(kind)?.strip_prefix('`')?.split('`').next();
-    let number = ["integer ", "floating point ", "boolean "]
-        .into_iter()
-        .find_map(quoted);
+    let number = ["integer ", "boolean "].into_iter().find_map(quoted);
+    // Large ones would be written out.
+    let float = quoted("floating point ").and_then(|number| number.parse::<f64>().ok());
+    if let Some(number) = float {
+        return format!("{number:?}");
+    }
     match (number, found) {
         (Some(value), _) => value.to_owned(),
+        (None, found) if found.parse::<usize>().is_ok() => format!("a list of {found}"),
         (None, "map") => "a table".into(),
         (None, "sequence") => "a list".into(),
         (None, "null" | "unit" | "unit value") => "nothing".into(),
@@ -83,23 +123,64 @@ fn given(found: &str) -> String {
 /// Reads a table whose keys belong to a kind, and names the key that holds what it cannot hold.
 ///
 /// # Errors
-/// In words for people, see [`plain`].
+/// In words for people, see [`suggest`].
 pub fn read_table<T: DeserializeOwned>(table: &Table) -> Result<T, String> {
-    let read =
-        |table: Table| serde_json::from_value::<T>(Value::Object(table)).map_err(|error| error.to_string());
-    read(table.clone()).map_err(|message| {
-        let told = plain(&message);
-        // Without the key at fault something else is wrong, or nothing.
-        let is_at_fault = |at_fault: &&String| {
-            let others = table.iter().filter(|(key, _)| key != at_fault);
-            let others = others.map(|(key, value)| (key.clone(), value.clone()));
-            read(others.collect()).err().as_ref() != Some(&message)
-        };
-        match table.keys().find(is_at_fault) {
-            Some(key) if told != message => format!("`{key}`: {told}"),
-            _ => told,
+    serde_json::from_value::<T>(Value::Object(table.clone())).map_err(|error| {
+        let message = error.to_string();
+        let told = suggest(&message);
+        match at_fault::<T>(table, &message) {
+            Some(key) => format!("`{key}`: {told}"),
+            None => told,
         }
     })
+}
+
+/// The dotted path of the key that a parser's message on a table is about: without what it holds something else is wrong,
+/// or nothing. None where a key is missing or unknown, which the message names.
+pub fn at_fault<T: DeserializeOwned>(table: &Table, message: &str) -> Option<String> {
+    if message.starts_with("missing field") || message.starts_with("unknown field") {
+        return None;
+    }
+    let whole = Value::Object(table.clone());
+    let (mut place, mut path) = (String::new(), String::new());
+    loop {
+        let (names, is_list): (Vec<String>, bool) = match whole.pointer(&place) {
+            Some(Value::Object(fields)) => (fields.keys().cloned().collect(), false),
+            Some(Value::Array(items)) => ((0..items.len()).map(|index| index.to_string()).collect(), true),
+            _ => break,
+        };
+        // That it is missing then says little of a key, and nothing of one that tells kinds of tables apart.
+        let changes = |name: &str, may_be_missing: bool| {
+            let Err(error) = serde_json::from_value::<T>(without(&whole, &place, name)) else {
+                return true;
+            };
+            let error = error.to_string();
+            error != message && (may_be_missing || error != format!("missing field `{name}`"))
+        };
+        let found = [false, true].into_iter().find_map(|may_be_missing| {
+            let mut names = names.iter();
+            names.find(|name| changes(name.as_str(), may_be_missing))
+        });
+        let Some(name) = found else { break };
+        path = match (is_list, path.as_str()) {
+            (true, path) => format!("{path}[{name}]"),
+            (false, "") => name.clone(),
+            (false, path) => format!("{path}.{name}"),
+        };
+        place = format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
+    }
+    (!path.is_empty()).then_some(path)
+}
+
+/// A value without what one of those in it holds by a name or number.
+fn without(whole: &Value, place: &str, name: &str) -> Value {
+    let mut whole = whole.clone();
+    match (whole.pointer_mut(place), name.parse::<usize>()) {
+        (Some(Value::Object(fields)), _) => drop(fields.shift_remove(name)),
+        (Some(Value::Array(items)), Ok(index)) => drop(items.remove(index)),
+        _ => {}
+    }
+    whole
 }
 
 /// The dotted path of the key of a TOML document that holds the value at a place in the text.
@@ -183,6 +264,14 @@ mod tests {
                 json!({ "rounds": null }),
                 "`rounds`: expected a whole number of at least 0, found nothing",
             ),
+            (
+                json!({ "rounds": u64::MAX }),
+                "`rounds`: expected a smaller whole number, found 18446744073709551615",
+            ),
+            (
+                json!({ "rounds": 1e308 }),
+                "`rounds`: expected a whole number of at least 0, found 1e308",
+            ),
             (json!({ "share": 1 }), "missing field `rounds`"),
         ] {
             let Value::Object(table) = table else {
@@ -194,6 +283,22 @@ mod tests {
             plain("integer `99999999999999999999` as i128, expected any value"),
             "expected a number of at most 19 digits, found 99999999999999999999"
         );
+        for (message, told) in [
+            (
+                "invalid length 0, expected struct Study with 12 elements at line 1 column 2",
+                "expected a table, found a list of 0 at line 1 column 2",
+            ),
+            (
+                "EOF while parsing a value at line 1 column 9",
+                "the text ends in the middle of a value at line 1 column 9",
+            ),
+            (
+                "unknown field `metrc`, expected one of `metric`, `scale`",
+                "unknown field `metrc`, expected one of `metric`, `scale`; did you mean `metric`?",
+            ),
+        ] {
+            assert_eq!(suggest(message), told);
+        }
     }
 
     #[test]

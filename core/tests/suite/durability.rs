@@ -506,12 +506,14 @@ fn an_open_search_that_spends_nothing_of_its_budget_ends() {
 
 #[test]
 fn what_no_metric_speaks_of_must_be_a_number_too_for_the_journal_to_be_read_again() {
-    let probe = probe();
-    probe.nan_beside.set(true);
-    let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &probe);
-    assert_eq!(outcome.finished.status, Status::Failed);
-    assert!(outcome.finished.reason.clone().unwrap().contains("`mood`"));
-    events(&lines);
+    for mood in [f64::NAN, f64::INFINITY, 1e300] {
+        let probe = probe();
+        probe.beside.set(Some(mood));
+        let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &probe);
+        assert_eq!(outcome.finished.status, Status::Failed, "{mood}");
+        assert!(outcome.finished.reason.clone().unwrap().contains("`mood`"));
+        events(&lines);
+    }
 }
 
 #[test]

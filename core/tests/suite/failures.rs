@@ -101,6 +101,16 @@ fn an_example_that_never_succeeds_counts_as_the_worst_value_and_is_told() {
 }
 
 #[test]
+fn a_failure_that_was_told_in_a_sentence_reads_on() {
+    let probe = Rc::new(Probe::default());
+    probe.fail.set(Some((0, 1_000, true)));
+    let (outcome, _) = run(study(3, "capo", EFFORT, ""), &probe);
+    assert_eq!(outcome.finished.status, Status::Failed);
+    let reason = outcome.finished.reason.unwrap();
+    assert!(reason.contains("the tool broke; "), "{reason}");
+}
+
+#[test]
 fn an_example_can_be_left_out_for_every_prompt_alike() {
     let settings = "[failures]\nexample = \"leave-out\"\nshare = 0.1\n";
     for relative in [false, true] {

@@ -143,9 +143,55 @@ fn impossible_values_name_their_key() {
             HEAD.replace("[objective]\nmetric = \"success\"\n", ""),
             "objective",
         ),
+        (
+            HEAD.replace("name = \"n\"", "name = \"n\"\nrepeats = 4294967295"),
+            "`study.repeats`: must be at least 1 and at most 1000, not 4294967295",
+        ),
+        (
+            HEAD.replace("name = \"n\"", "name = \"n\"\nrounds = 4294967295"),
+            "`study.rounds`: must be at most 100000, not 4294967295",
+        ),
+        (
+            format!("{HEAD}[failures]\ntries = 1001\n"),
+            "`failures.tries`: must be at least 1 and at most 1000, not 1001",
+        ),
+        (
+            format!("{HEAD}[method]\nparents = 1000\npool = 1000\nchildren = 1000\n"),
+            "up to 1000000 rewrites, and at most 20000 are possible",
+        ),
+        (
+            format!("{HEAD}[feedback]\nform = \"sumary\"\n"),
+            "`feedback.form`: unknown value `sumary`",
+        ),
+        (
+            format!("{HEAD}[method]\ndual_step = \"pdi\"\n"),
+            "`dual_step`: unknown value `pdi`",
+        ),
     ] {
         let error = refusal(&text);
         assert!(error.contains(words), "{words}: {error}");
+    }
+    for (method, keys) in [
+        ("capo", "parents mask children pool best"),
+        ("capo-ea", "children pool best"),
+        ("count", "parents children pool best"),
+        ("dcapo", "parents depth children pool best"),
+        ("sampling", "k"),
+        ("gepa", "minibatch merges"),
+        ("mopo", "children pool"),
+        ("evoprompt-ga", "pool"),
+        ("evoprompt-de", "pool"),
+        ("apo", "beam"),
+    ] {
+        for key in keys.split(' ') {
+            let head = HEAD.replace("name = \"n\"", &format!("name = \"n\"\nmethod = \"{method}\""));
+            let error = refusal(&format!("{head}[method]\n{key} = 4294967295\n"));
+            let words = "and at most 1000, not 4294967295";
+            assert!(
+                error.contains(&format!("`{key}` must be at least")) && error.contains(words),
+                "{error}"
+            );
+        }
     }
     assert!(refusal("[study\nname = 1").contains("line 1"));
 }
@@ -203,6 +249,46 @@ fn numbers_that_are_not_finite_are_refused_by_key_and_place() {
     let text = "[workload.deep]\na = \"nan\"\nb = 1e308\n";
     assert!(Study::parse(&format!("{HEAD}{text}"), Format::Toml).is_ok());
     assert!(refusal(&format!("{HEAD}[workload.deep]\na = 1e999\n")).contains("1e999"));
+}
+
+#[test]
+fn a_study_in_json_is_refused_by_key_and_place_as_one_in_toml() {
+    let whole = serde_json::to_string(&Study::parse(HEAD, Format::Toml).unwrap()).unwrap();
+    Study::parse(&whole, Format::Json).unwrap();
+    let caution = |number: &str| whole.replacen("\"name\":", &format!("\"caution\":{number},\"name\":"), 1);
+    let deep = |number: &str| whole.replacen("\"kind\":", &format!("\"deep\":[1,{number}],\"kind\":"), 1);
+    for (text, begin) in [
+        (
+            caution("1e999"),
+            "`study.caution`: the number is too large to reckon with at line 1 column ",
+        ),
+        (
+            caution("null"),
+            "`study.caution`: expected a number, found nothing at line 1 column ",
+        ),
+        (
+            caution("NaN"),
+            "`study.caution`: expected value at line 1 column ",
+        ),
+        (
+            deep("-1e999"),
+            "`workload.deep[1]`: the number is too large to reckon with",
+        ),
+        (
+            whole.replace("\"seed\":0", "\"seed\":-1"),
+            "`study.seed`: expected a whole number of at least 0, found -1",
+        ),
+        (whole.replace("\"seed\"", "\"sed\""), "unknown field `sed`"),
+        ("[]".into(), "expected a table, found a list of 0"),
+        (
+            "{\"study\":".into(),
+            "`study`: the text ends in the middle of a value at line 1 column 9",
+        ),
+        (format!("{whole}]"), "trailing characters"),
+    ] {
+        let error = Study::parse(&text, Format::Json).unwrap_err().to_string();
+        assert!(error.starts_with(begin), "{error}");
+    }
 }
 
 #[test]

@@ -4,9 +4,11 @@ use std::rc::Rc;
 
 use crate::world::{EFFORT, Probe, events, resume, run, study};
 use capo_core::arena::RunOptions;
+use capo_core::certificate::Confirm;
 use capo_core::journal::slim;
+use capo_core::llm::FailureKind;
 use capo_core::run_state::RunState;
-use capo_core::study::{Rounds, Study, UntilBudget};
+use capo_core::study::{FailedExample, Rounds, Study, UntilBudget};
 use capo_core::verify;
 use futures::executor::block_on;
 use proptest::prelude::*;
@@ -41,9 +43,24 @@ struct Case {
     batch: Option<usize>,
     growth: Option<f64>,
     until_budget: bool,
+    caution: f64,
+    confirm: bool,
+    /// What becomes of an example that is always refused, if there is one.
+    refused: Option<FailedExample>,
 }
 
 impl Case {
+    fn probe(self) -> Rc<Probe> {
+        let probe = Probe::default();
+        // Ten are left when some are kept for the test.
+        probe.held_out.set(if self.confirm { 16 } else { 10 });
+        if self.refused.is_some() {
+            let refuse = |_: &str, example: &str| (example == "o7").then_some((FailureKind::Provider, false));
+            *probe.refuse.borrow_mut() = Some(Rc::new(refuse));
+        }
+        Rc::new(probe)
+    }
+
     /// `bound` is a key under `[budget]`.
     fn bounded(self, bound: &str, limit: u64) -> Study {
         let mut study = self.study(None);
@@ -64,6 +81,13 @@ impl Case {
         study.study.repeats = self.repeats;
         study.study.batch = self.batch;
         study.study.batch_growth = self.growth.filter(|_| self.batch.is_some());
+        study.study.caution = self.caution;
+        study.confirm = self.confirm.then(|| {
+            let mut confirm = Confirm::of(6);
+            confirm.bounds.insert("effort".into(), 6.0);
+            confirm
+        });
+        study.failures.example = self.refused.unwrap_or_default();
         study.study.rounds = if self.until_budget {
             Rounds::Open(UntilBudget::UntilBudget)
         } else {
@@ -82,16 +106,29 @@ fn case() -> impl Strategy<Value = Case> {
         prop_oneof![2 => Just(None), 1 => (3_usize..20).prop_map(Some)],
         prop_oneof![Just(None), (1.0..3.0).prop_map(Some)],
         any::<bool>(),
+        prop_oneof![Just(0.0), Just(1.64)],
+        any::<bool>(),
+        prop_oneof![
+            2 => Just(None),
+            1 => Just(Some(FailedExample::Worst)),
+            1 => Just(Some(FailedExample::LeaveOut)),
+        ],
     )
         .prop_map(
-            |(method, seed, relative, repeats, batch, growth, until_budget)| Case {
-                method,
-                seed,
-                relative,
-                repeats,
-                batch,
-                growth,
-                until_budget,
+            |(method, seed, relative, repeats, batch, growth, until_budget, caution, confirm, refused)| {
+                Case {
+                    method,
+                    seed,
+                    relative,
+                    repeats,
+                    batch,
+                    growth,
+                    until_budget,
+                    caution,
+                    confirm,
+                    // What is told of failures stands before thresholds are frozen, which is never cut below.
+                    refused: refused.filter(|_| !relative),
+                }
             },
         )
 }
@@ -115,6 +152,9 @@ fn a_round_that_the_final_choice_made_whole_is_no_missing_line() {
         batch: Some(9),
         growth: None,
         until_budget: true,
+        caution: 0.0,
+        confirm: false,
+        refused: None,
     };
     let probe = Rc::new(Probe::default());
     let lines = verified(
@@ -171,7 +211,7 @@ proptest! {
         budgets in proptest::collection::vec(1_u64..260, 1..4),
         disorder in 0_u64..4,
     ) {
-        let probe = Rc::new(Probe::default());
+        let probe = case.probe();
         probe.disorder.set(disorder);
         let (mut lines, mut spent) = (Vec::new(), 0);
         for more in budgets {
@@ -190,7 +230,7 @@ proptest! {
         cut in 0.0..1.0_f64,
         disorder in 0_u64..4,
     ) {
-        let probe = Rc::new(Probe::default());
+        let probe = case.probe();
         probe.disorder.set(disorder);
         let whole = verified(case.study(Some(budget)), &probe, Vec::new(), RunOptions::default());
         // The first line holds frozen thresholds once the seed is measured, which was never cut before.
@@ -200,7 +240,7 @@ proptest! {
         // Whoever interrupts at once pays for nothing, and says what the journal holds.
         let options = RunOptions::default();
         options.control.interrupt();
-        let probe = Rc::new(Probe::default());
+        let probe = case.probe();
         let lines = verified(case.study(Some(budget)), &probe, kept, options);
         prop_assert_eq!(probe.calls.get(), 0);
         verified(case.study(Some(budget)), &probe, lines, RunOptions::default());
@@ -212,7 +252,7 @@ proptest! {
         sessions in proptest::collection::vec((prop_oneof![Just("rollouts"), Just("calls")], 20_u64..260), 1..4),
         first in proptest::option::of(1_u32..200),
     ) {
-        let probe = Rc::new(Probe::default());
+        let probe = case.probe();
         let mut lines = Vec::new();
         if let Some(calls) = first {
             // Begun under a budget that bounds nothing here, and interrupted.

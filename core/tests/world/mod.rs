@@ -46,8 +46,8 @@ pub struct Probe {
     pub effort: RefCell<Option<Effort>>,
     /// Called after so many model calls, once.
     pub after_calls: RefCell<Option<(u32, Once)>>,
-    /// Measure NaN under a name that is no metric.
-    pub nan_beside: Cell<bool>,
+    /// Measure this under a name that is no metric.
+    pub beside: Cell<Option<f64>>,
     /// The model call of this number, from 1, fails at a price nobody knows.
     pub failing_call: Cell<u32>,
     /// The rewriter answers without the block so often.
@@ -204,7 +204,7 @@ impl Workload for World {
                     self.probe
                         .fail
                         .set((times > 1).then_some((0, times - 1, retryable)));
-                    let error = RolloutError::failed(FailureKind::Tool, retryable, "the tool broke");
+                    let error = RolloutError::failed(FailureKind::Tool, retryable, "the tool broke.");
                     return Err(error.after(unpriced()));
                 }
             }
@@ -257,8 +257,8 @@ impl Workload for World {
                 };
                 rollout.external_usage.add(Role::Agent, outside);
             }
-            if self.probe.nan_beside.get() {
-                rollout.measurements.insert("mood".into(), f64::NAN);
+            if let Some(mood) = self.probe.beside.get() {
+                rollout.measurements.insert("mood".into(), mood);
             }
             Ok(rollout)
         }

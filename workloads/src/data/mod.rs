@@ -69,7 +69,7 @@ fn yes() -> bool {
 
 /// An example's name: text or a whole number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write a text or a whole number")]
 pub enum ExampleId {
     /// A whole number, such as a line number.
     Number(u64),

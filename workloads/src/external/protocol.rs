@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use capo_core::llm::{AssistantMessage, Message, ToolCall};
+use capo_core::metric::shown;
 use capo_core::usage::RoleUsage;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
@@ -184,7 +185,7 @@ impl WireUsage {
         let bad = |name: &str, value: Option<f64>| {
             value
                 .filter(|value| !value.is_finite() || *value < 0.0)
-                .map(|value| format!("usage.{name} is {value}"))
+                .map(|value| format!("usage.{name} is {}", shown(value)))
         };
         let many = |name: &str, count: u64| (count > Self::MOST).then(|| format!("usage.{name} is {count}"));
         bad("usd", self.usd)

@@ -42,7 +42,7 @@ pub struct JsonSchemaMetric {
 
 /// Where a JSON schema comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write the name of a file, or a table")]
 pub enum SchemaSource {
     /// A JSON file, relative to the study file.
     File(String),

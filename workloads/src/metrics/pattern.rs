@@ -36,7 +36,7 @@ pub struct Pattern {
 
 /// A capture group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write a name or a whole number")]
 pub enum Group {
     /// By position; 0 is the whole match.
     Number(usize),

@@ -1,6 +1,7 @@
 //! What an answer says: JSON with numbers by name.
 
-use capo_core::metric::MetricSpec;
+use capo_core::metric::{MetricSpec, shown};
+use capo_core::study::plain;
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,8 +17,9 @@ pub(crate) fn parse<T: DeserializeOwned>(answer: &Answer, what: &str) -> Result<
         .map_err(|error| format!("its answer is not UTF-8 at byte offset {}", error.valid_up_to()))?;
     serde_json::from_str(text).or_else(|error| {
         serde_json::from_str(&without_nan(text)).map_err(|_| {
-            let shown = answer.secrets.tail(&answer.bytes);
-            format!("its answer is not {what}: {error}; the answer ends with: {shown}")
+            let end = answer.secrets.tail(&answer.bytes);
+            let told = plain(&error.to_string());
+            format!("its answer is not {what}: {told}; the answer ends with: {end}")
         })
     })
 }
@@ -52,7 +54,8 @@ pub(crate) fn measured(
     if spec.min.is_some_and(|min| value < min) || spec.max.is_some_and(|max| value > max) {
         let bound = |bound: Option<f64>| bound.map_or("…".to_owned(), |bound| bound.to_string());
         return Err(format!(
-            "measurement `{name}` is {value}, outside its range {} to {}",
+            "measurement `{name}` is {}, outside its range {} to {}",
+            shown(value),
             bound(spec.min),
             bound(spec.max)
         ));

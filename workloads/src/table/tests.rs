@@ -354,7 +354,15 @@ fn bad_settings_are_refused_by_key() {
         ),
         (
             json!({"metric": [{"type": "numbric", "name": "m"}]}),
-            "workload.metric[0].type: unknown variant `numbric`",
+            "workload.metric[0].type: unknown value `numbric`",
+        ),
+        (
+            json!({"metric": [{"type": "length", "name": "m", "unit": "wrods"}]}),
+            "workload.metric[0].unit: unknown value `wrods`",
+        ),
+        (
+            json!({"metric": [{"type": "numeric", "name": "m", "expected": "x", "extraction": "x"}]}),
+            "workload.metric[0].extraction: unknown value `x`",
         ),
         (
             json!({"metric": [{"type": "exact", "name": "m"}]}),

@@ -212,6 +212,8 @@ use task::Task;
 use user::ScriptedUser;
 
 const MOST_STEPS: u32 = 200;
+/// The most tasks of a study: all of them would take ten seconds and some gigabytes to make.
+const MOST_TASKS: usize = 20_000;
 /// Tasks that there are.
 pub const ALL_TASKS: usize = 2500 * BATCH;
 
@@ -263,6 +265,9 @@ impl Desk {
                 skip,
                 available: ALL_TASKS,
             });
+        }
+        if asked > MOST_TASKS {
+            return Err(DeskError::Large { optimize, evaluate });
         }
         let end = (skip + asked.max(BATCH)).min(ALL_TASKS);
         let (shops, tasks): (Vec<_>, Vec<_>) =

@@ -10,7 +10,7 @@ pub struct DeskSettings {
     /// Tasks used by the search, at least 1.
     #[schemars(extend("x-unit" = "tasks"))]
     pub optimize: usize,
-    /// Held-out tasks, at least 1. Together with `optimize` and `skip` at most 285,000.
+    /// Held-out tasks, at least 1. Together with `optimize` at most 20,000, and with `skip` 285,000.
     #[schemars(extend("x-unit" = "tasks"))]
     pub evaluate: usize,
     /// Draws which tasks are in which split. Both splits hold the same mix of scenarios.
@@ -75,6 +75,18 @@ pub enum DeskError {
         skip: usize,
         /// There are.
         available: usize,
+    },
+    /// More tasks than a study may have.
+    #[error(
+        "[workload] optimize = {optimize} and evaluate = {evaluate} are {} tasks, and a study has at most {}; lower one of them",
+        optimize + evaluate,
+        super::MOST_TASKS
+    )]
+    Large {
+        /// Asked for.
+        optimize: usize,
+        /// Asked for.
+        evaluate: usize,
     },
     /// A dialogue of no steps, or of absurdly many.
     #[error("[workload] max_steps = {0}: a dialogue may have 1 to 200 answers of the agent")]

@@ -241,7 +241,13 @@ impl Arena {
                 self.allowance(failed.wanted.set)
             ),
         };
-        let message = format!("{}{bound}", failed.message);
+        // A sentence that goes on.
+        let said = if bound.is_empty() {
+            failed.message.as_str()
+        } else {
+            failed.message.trim_end_matches('.')
+        };
+        let message = format!("{said}{bound}");
         self.failed(failed.kind, &place(&self.effect(failed.wanted)), &message)
     }
 

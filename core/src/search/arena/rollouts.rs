@@ -14,7 +14,7 @@ use crate::journal::run_state::SetKey;
 use crate::journal::{EffectName, Event, FailureEvent, LineId, PaidAnswer, RolloutEvent};
 use crate::llm::{CallUsage, FailureKind, LlmError};
 use crate::study::ids::CandidateId;
-use crate::study::metric::{LARGEST_MEASUREMENT, Measurements, MetricSpec};
+use crate::study::metric::{LARGEST_MEASUREMENT, Measurements, MetricSpec, shown};
 use crate::study::usage::Usage;
 use crate::study::workload::{Rollout, RolloutContext, RolloutError, Trace};
 
@@ -243,12 +243,8 @@ impl Arena {
         let problem = self.problem.borrow();
         let workload = &problem.workloads()[usize::from(wanted.set.workload)];
         // Measurements that no metric speaks of are journaled too, and JSON has no NaN.
-        let is_declared = |name: &String| workload.metrics().iter().any(|metric| metric.name == *name);
-        let is_number = |name: &String, value: f64| {
-            value.is_finite() && (value.abs() <= LARGEST_MEASUREMENT || !is_declared(name))
-        };
-        let mut measured = measurements.iter();
-        if let Some((metric, value)) = measured.find(|(name, value)| !is_number(name, **value)) {
+        let is_number = |value: f64| value.abs() <= LARGEST_MEASUREMENT;
+        if let Some((metric, value)) = measurements.iter().find(|(_, value)| !is_number(**value)) {
             return Err(format!(
                 "metric `{metric}` measured {value:e}; every measurement must be a finite number between \
                  -{LARGEST_MEASUREMENT:e} and {LARGEST_MEASUREMENT:e}"
@@ -263,8 +259,9 @@ impl Arena {
             let value = measurements[&objective.spec.name];
             if !(0.0..=1.0).contains(&value) {
                 return Err(format!(
-                    "objective `{}` measured {value}, outside [0, 1]",
-                    objective.spec.name
+                    "objective `{}` measured {}, outside [0, 1]",
+                    objective.spec.name,
+                    shown(value)
                 ));
             }
         }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fixed_score::FixedRound;
-use super::{Effort, Method, Search};
+use super::{Effort, Method, Search, check_counts};
 use crate::random::subset;
 use crate::search::arena::{Arena, Edit, Halt, RewriteTask};
 use crate::study::ids::{CandidateId, Round};
@@ -28,6 +28,7 @@ const SUCCESSORS: usize = 8;
 #[serde(default)]
 pub struct Apo {
     /// b ≥ 1: candidates retained after a round.
+    #[schemars(range(min = 1, max = 1000))]
     pub beam: usize,
     /// How they are selected.
     pub selection: Selection,
@@ -44,26 +45,19 @@ impl Default for Apo {
 
 impl Method for Apo {
     fn check(&self) -> Result<(), String> {
-        if self.beam == 0 {
-            return Err("`beam` must be at least 1".into());
-        }
-        Ok(())
+        check_counts(&[("beam", 1, self.beam)])
     }
 
     fn at_most(&self, rounds: u32) -> Effort {
-        let mut effort = Effort {
-            candidates: 1,
-            ..Effort::default()
-        };
-        let mut beam = 1;
-        for _ in 0..rounds {
-            let edits = beam * u64::from(EDITS);
-            effort.critiques += beam;
-            effort.rewrites += edits * u64::from(1 + PARAPHRASES);
-            beam = (beam * (1 + SUCCESSORS as u64)).min(self.beam as u64);
-        }
-        effort.candidates += effort.rewrites;
-        effort
+        Effort::over(rounds, |_, beam| {
+            let rewrites = beam * u64::from(EDITS * (1 + PARAPHRASES));
+            let asked = Effort {
+                candidates: rewrites,
+                critiques: beam,
+                rewrites,
+            };
+            (asked, (beam * (1 + SUCCESSORS as u64)).min(self.beam as u64))
+        })
     }
 
     fn pool(&self) -> usize {

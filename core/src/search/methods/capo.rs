@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effort, Method, Search};
+use super::{Effort, Method, Search, check_counts};
 use crate::journal::RoundEvent;
 use crate::random::normal;
 use crate::random::without_replacement;
@@ -21,10 +21,12 @@ use crate::study::score::{Limits, Multipliers, Ranked, Score, top};
 #[serde(default)]
 pub struct Capo {
     /// k ≥ 1: parents sampled a round.
+    #[schemars(range(min = 1, max = 1000))]
     pub parents: usize,
     /// γ: how strongly the sampling prefers high J.
     pub gamma: f64,
     /// Only the best so many candidates are eligible as parents; all when left out.
+    #[schemars(range(min = 1, max = 1000))]
     pub mask: Option<usize>,
     /// How multipliers move.
     pub dual_step: DualStepName,
@@ -50,10 +52,13 @@ impl Default for Capo {
 #[serde(default)]
 pub struct PrimalDual {
     /// Children of each parent, ≥ 1.
+    #[schemars(range(min = 1, max = 1000))]
     pub children: u32,
     /// k1 ≥ 1: candidates retained after a round.
+    #[schemars(range(min = 1, max = 1000))]
     pub pool: usize,
     /// k0 ≥ 1: candidates whose costs move the multipliers.
+    #[schemars(range(min = 1, max = 1000))]
     pub best: usize,
     /// σ ≥ 0: standard deviation of normal noise added to the costs that the dual step and the
     /// feasibility gate see. Ranking and final evaluation stay clean.
@@ -77,15 +82,11 @@ impl Default for PrimalDual {
 
 impl PrimalDual {
     pub(super) fn check(&self) -> Result<(), String> {
-        for (key, zero) in [
-            ("children", self.children == 0),
-            ("pool", self.pool == 0),
-            ("best", self.best == 0),
-        ] {
-            if zero {
-                return Err(format!("`{key}` must be at least 1"));
-            }
-        }
+        check_counts(&[
+            ("children", 1, self.children as usize),
+            ("pool", 1, self.pool),
+            ("best", 1, self.best),
+        ])?;
         if !(0.0..=LARGEST).contains(&self.noise) {
             return Err(format!(
                 "`noise` must be at least 0 and at most {LARGEST:e}, not {:e}",
@@ -97,30 +98,22 @@ impl PrimalDual {
 
     /// The most the search can ask for when a round has at most `parents` parents.
     pub(super) fn at_most(&self, rounds: u32, parents: usize) -> Effort {
-        let (mut pool, mut effort) = (
-            1_u64,
-            Effort {
-                candidates: 1,
-                ..Effort::default()
-            },
-        );
-        for _ in 0..rounds {
+        Effort::over(rounds, |_, pool| {
             let chosen = pool.min(parents as u64);
             let children = chosen * u64::from(self.children);
-            effort.candidates += children;
-            effort.critiques += chosen;
-            effort.rewrites += children;
-            pool = (pool + children).min(self.pool as u64);
-        }
-        effort
+            let asked = Effort {
+                candidates: children,
+                critiques: chosen,
+                rewrites: children,
+            };
+            (asked, (pool + children).min(self.pool as u64))
+        })
     }
 }
 
 impl Method for Capo {
     fn check(&self) -> Result<(), String> {
-        if self.parents == 0 || self.mask == Some(0) {
-            return Err("`parents` and `mask` must be at least 1".into());
-        }
+        check_counts(&[("parents", 1, self.parents), ("mask", 1, self.mask.unwrap_or(1))])?;
         if !(-LARGEST..=LARGEST).contains(&self.gamma) {
             return Err(format!(
                 "`gamma` must be a number between -{LARGEST:e} and {LARGEST:e}, not {:e}",

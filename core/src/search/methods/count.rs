@@ -16,6 +16,7 @@ use crate::study::score::{Limits, Multipliers};
 #[serde(default)]
 pub struct CountCapo {
     /// k ≥ 1: parents sampled a round.
+    #[schemars(range(min = 1, max = 1000))]
     pub parents: usize,
     /// γ: how strongly the sampling prefers high J.
     pub gamma: f64,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capo::{Closing, PrimalDual, rank, sample};
-use super::{Effort, Method, Search};
+use super::{Effort, Method, Search, check_counts};
 use crate::search::arena::{Arena, Attempt, Edit, Family, Guidance, Halt, RewriteTask};
 use crate::search::dual::DualStepName;
 use crate::study::Rounds;
@@ -19,10 +19,12 @@ use crate::study::score::{Limits, Multipliers, Score};
 #[serde(default)]
 pub struct Dcapo {
     /// B ≥ 1: parents sampled a round.
+    #[schemars(range(min = 1, max = 1000))]
     pub parents: usize,
     /// γ: how strongly the sampling prefers high J; 0 draws parents uniformly.
     pub gamma: f64,
     /// D ≥ 1: each child is rewritten again by the evidence on it until there are so many.
+    #[schemars(range(min = 1, max = 1000))]
     pub depth: u32,
     /// How multipliers move.
     pub dual_step: DualStepName,
@@ -45,11 +47,7 @@ impl Default for Dcapo {
 
 impl Method for Dcapo {
     fn check(&self) -> Result<(), String> {
-        for (key, is_zero) in [("parents", self.parents == 0), ("depth", self.depth == 0)] {
-            if is_zero {
-                return Err(format!("`{key}` must be at least 1"));
-            }
-        }
+        check_counts(&[("parents", 1, self.parents), ("depth", 1, self.depth as usize)])?;
         if !self.gamma.is_finite() {
             return Err(format!("`gamma` must be a finite number, not {}", self.gamma));
         }
@@ -57,24 +55,18 @@ impl Method for Dcapo {
     }
 
     fn at_most(&self, rounds: u32) -> Effort {
-        let (mut pool, mut effort) = (
-            1_u64,
-            Effort {
-                candidates: 1,
-                ..Effort::default()
-            },
-        );
-        for round in 0..rounds {
+        Effort::over(rounds, |round, pool| {
             let parents = pool.min(self.parents as u64);
             let lines = parents * u64::from(self.shared.children);
             let rewrites = lines * u64::from(self.depth);
-            effort.candidates += rewrites;
-            effort.rewrites += rewrites;
-            // The seed is first rewritten without feedback.
-            effort.critiques += if round == 0 { 0 } else { parents } + rewrites - lines;
-            pool = (pool + lines).min(self.shared.pool as u64);
-        }
-        effort
+            let asked = Effort {
+                candidates: rewrites,
+                rewrites,
+                // The seed is first rewritten without feedback.
+                critiques: if round == 0 { 0 } else { parents } + rewrites - lines,
+            };
+            (asked, (pool + lines).min(self.shared.pool as u64))
+        })
     }
 
     fn start(&self, limits: &Limits) -> Multipliers {

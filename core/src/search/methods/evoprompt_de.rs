@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capo::PrimalDual;
 use super::fixed_score::{FixedRound, others_than, paraphrases};
-use super::{Effort, Method, Search};
+use super::{Effort, Method, Search, check_counts};
 use crate::random::without_replacement;
 use crate::search::arena::{Arena, Edit, Halt, RewriteTask};
 use crate::study::ids::{CandidateId, Round};
@@ -19,6 +19,7 @@ use crate::study::score::Multipliers;
 #[serde(default)]
 pub struct EvoPromptDe {
     /// N ≥ 3: candidates, each of which has one child a round.
+    #[schemars(range(min = 3, max = 1000))]
     pub pool: usize,
 }
 
@@ -31,10 +32,7 @@ impl Default for EvoPromptDe {
 
 impl Method for EvoPromptDe {
     fn check(&self) -> Result<(), String> {
-        if self.pool < 3 {
-            return Err("`pool` must be at least 3".into());
-        }
-        Ok(())
+        check_counts(&[("pool", 3, self.pool)])
     }
 
     fn at_most(&self, rounds: u32) -> Effort {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capo::PrimalDual;
 use super::fixed_score::{FixedRound, others_than, paraphrases};
-use super::{Effort, Method, Search};
+use super::{Effort, Method, Search, check_counts};
 use crate::random::subset;
 use crate::search::arena::{Arena, Edit, Halt, RewriteTask};
 use crate::study::ids::{CandidateId, Round};
@@ -19,6 +19,7 @@ use crate::study::score::Multipliers;
 #[serde(default)]
 pub struct EvoPromptGa {
     /// N ≥ 2: candidates retained after a round, and children made in it.
+    #[schemars(range(min = 2, max = 1000))]
     pub pool: usize,
 }
 
@@ -31,10 +32,7 @@ impl Default for EvoPromptGa {
 
 impl Method for EvoPromptGa {
     fn check(&self) -> Result<(), String> {
-        if self.pool < 2 {
-            return Err("`pool` must be at least 2".into());
-        }
-        Ok(())
+        check_counts(&[("pool", 2, self.pool)])
     }
 
     fn at_most(&self, rounds: u32) -> Effort {

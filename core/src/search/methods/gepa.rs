@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fixed_score::FixedRound;
 use super::pareto::leads;
-use super::{Effort, Method, Search};
+use super::{Effort, Method, Search, check_counts};
 use crate::random::{subset, without_replacement};
 use crate::search::arena::{Arena, Batch, Edit, Halt, RewriteTask};
 use crate::study::ids::{CandidateId, Round};
@@ -25,8 +25,10 @@ const DRAWS: u64 = 10;
 #[serde(default)]
 pub struct Gepa {
     /// Examples of each workload that a rewrite is made by, and must be better on, ≥ 1.
+    #[schemars(range(min = 1, max = 1000))]
     pub minibatch: usize,
     /// Merges that may be accepted; 0 for none.
+    #[schemars(range(min = 0, max = 1000))]
     pub merges: u32,
 }
 
@@ -41,10 +43,10 @@ impl Default for Gepa {
 
 impl Method for Gepa {
     fn check(&self) -> Result<(), String> {
-        if self.minibatch == 0 {
-            return Err("`minibatch` must be at least 1".into());
-        }
-        Ok(())
+        check_counts(&[
+            ("minibatch", 1, self.minibatch),
+            ("merges", 0, self.merges as usize),
+        ])
     }
 
     fn at_most(&self, rounds: u32) -> Effort {

@@ -66,6 +66,25 @@ methods! {
         "ProTeGi: edits along a textual gradient and paraphrases, a beam of the best, at fixed weights.";
 }
 
+/// The most that a count among a method's settings may be.
+const MOST: usize = 1_000;
+
+/// The most rewrites that a round may ask for.
+const MOST_REWRITES: u64 = 20_000;
+
+/// Refuses counts of a method's settings that are out of range: their keys, the least that each may be, and what it is.
+fn check_counts(counts: &[(&str, usize, usize)]) -> Result<(), String> {
+    match counts
+        .iter()
+        .find(|(_, least, count)| !(*least..=MOST).contains(count))
+    {
+        None => Ok(()),
+        Some((key, least, count)) => Err(format!(
+            "`{key}` must be at least {least} and at most {MOST}, not {count}"
+        )),
+    }
+}
+
 /// Makes something of a method's settings, or says what is wrong with them.
 type Build<T> = fn(&Table) -> Result<Box<T>, String>;
 
@@ -140,6 +159,29 @@ pub struct Effort {
 }
 
 impl Effort {
+    /// Of so many rounds, of which `round` says by its number and the most candidates that it begins with what it asks for
+    /// and the most that it retains. Rounds that begin alike ask for the same, but for the first.
+    fn over(rounds: u32, round: impl Fn(u32, u64) -> (Self, u64)) -> Self {
+        let mut all = Self {
+            candidates: 1,
+            ..Self::default()
+        };
+        let mut pool = 1;
+        for number in 0..rounds {
+            let (asked, retained) = round(number, pool);
+            let is_like_the_rest = number > 0 && retained == pool;
+            let times = u64::from(if is_like_the_rest { rounds - number } else { 1 });
+            all.candidates += times * asked.candidates;
+            all.critiques += times * asked.critiques;
+            all.rewrites += times * asked.rewrites;
+            if is_like_the_rest {
+                break;
+            }
+            pool = retained;
+        }
+        all
+    }
+
     /// Of so many rewrites a round, of which nobody says anything.
     fn without_critic(rounds: u32, rewrites: usize) -> Self {
         let rewrites = u64::from(rounds) * rewrites as u64;
@@ -199,6 +241,14 @@ fn parse<M: Method + Default + Serialize + DeserializeOwned>(table: &Table) -> R
     }
     let method: M = read_table(table)?;
     method.check()?;
+    // A pool grows with every round until it is full.
+    let [before, with] = [MOST as u32, MOST as u32 + 1].map(|rounds| method.at_most(rounds).rewrites);
+    let rewrites = with - before;
+    if rewrites > MOST_REWRITES {
+        return Err(format!(
+            "a round would ask for up to {rewrites} rewrites, and at most {MOST_REWRITES} are possible; lower its counts"
+        ));
+    }
     Ok(method)
 }
 

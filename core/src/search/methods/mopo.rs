@@ -20,8 +20,10 @@ use crate::study::score::{Multipliers, Score};
 #[serde(default)]
 pub struct Mopo {
     /// b ≥ 1: offspring of each candidate, mutations and crossovers in turn.
+    #[schemars(range(min = 1, max = 1000))]
     pub children: u32,
     /// n ≥ 1: candidates retained after a round.
+    #[schemars(range(min = 1, max = 1000))]
     pub pool: usize,
 }
 

@@ -5,7 +5,7 @@ use futures::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Choice, Effort, Method, Search};
+use super::{Choice, Effort, Method, Search, check_counts};
 use crate::journal::RoundEvent;
 use crate::search::arena::{Arena, Guidance, Halt};
 use crate::search::dual::{DualSettings, LARGEST};
@@ -16,6 +16,7 @@ use crate::study::score::top;
 #[serde(default)]
 pub struct Sampling {
     /// k ≥ 1: rewrites of the seed.
+    #[schemars(range(min = 1, max = 1000))]
     pub k: u32,
     /// λ̄ ≥ 0 of every constraint, never moved.
     pub weight: f64,
@@ -29,9 +30,7 @@ impl Default for Sampling {
 
 impl Method for Sampling {
     fn check(&self) -> Result<(), String> {
-        if self.k == 0 {
-            return Err("`k` must be at least 1".into());
-        }
+        check_counts(&[("k", 1, self.k as usize)])?;
         if !(0.0..=LARGEST).contains(&self.weight) {
             return Err(format!(
                 "`weight` must be at least 0 and at most {LARGEST:e}, not {:e}",

@@ -69,8 +69,8 @@ pub(in crate::simulate) fn shape(response: &mut ChatResponse, form: &Form) -> Re
     }
     Err(Refusal::field(
         "response_format",
-        "The model answers in words here, not with this JSON. Simulated models understand the prompts of Capo alone: \
-         leave `response_format` out, or give other tools a real model.",
+        "The model answers in words here, not with this JSON, and nothing is made up for it: leave `response_format` \
+         out, or ask a real model.",
     ))
 }
 

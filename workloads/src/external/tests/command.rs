@@ -39,7 +39,7 @@ async fn the_request_says_everything_of_the_protocol() {
 async fn answers_that_cannot_be_used_are_named() {
     for (answer, problem) in [
         ("hello", "not a response of protocol 1: expected value"),
-        ("", "EOF while parsing"),
+        ("", "the text ends in the middle of a value"),
         (
             r#"{"protocol": 2, "measurements": {}}"#,
             "it speaks protocol 2, Capo speaks 1",
@@ -63,6 +63,10 @@ async fn answers_that_cannot_be_used_are_named() {
         (
             r#"{"protocol": 1, "measurements": {"correct": 72, "words": 1}}"#,
             "`correct` is 72, outside its range 0 to 1",
+        ),
+        (
+            r#"{"protocol": 1, "measurements": {"correct": 1e308, "words": 1}}"#,
+            "`correct` is 1e308, outside its range 0 to 1",
         ),
         (
             r#"{"protocol": 1, "measurements": {"correct": 1, "words": 1}, "usage": {"calls": 1, "usd": -1}}"#,

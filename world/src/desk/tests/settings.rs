@@ -29,6 +29,11 @@ fn splits_that_cannot_be_are_refused() {
         "{error}"
     );
     assert!(with(usize::MAX, usize::MAX).is_some());
+    let error = with(284_000, 999).unwrap().to_string();
+    assert!(
+        error.contains("optimize = 284000") && error.contains("at most 20000"),
+        "{error}"
+    );
     for max_steps in [0, 201] {
         let error = Desk::new(DeskSettings {
             max_steps,
