@@ -73,6 +73,45 @@ impl Table {
         text
     }
 
+    /// As [`Table::text`], in lines of at most so many characters where that can be: columns that find no room stand below
+    /// the others, after the first column once more.
+    pub fn within(&self, indent: usize, most: usize) -> String {
+        let widths = widths(&self.rows);
+        let first = indent + widths.first().unwrap_or(&0);
+        let (mut parts, mut part, mut width) = (Vec::new(), vec![0], first);
+        for (column, more) in widths.iter().enumerate().skip(1) {
+            if width + 2 + more > most && part.len() > 1 {
+                parts.push(std::mem::replace(&mut part, vec![0]));
+                width = first;
+            }
+            width += 2 + more;
+            part.push(column);
+        }
+        parts.push(part);
+        let written = |columns: &Vec<usize>| {
+            let cells = |row: &Vec<String>| -> Vec<String> {
+                let cells = columns.iter().filter_map(|&column| row.get(column));
+                cells.cloned().collect()
+            };
+            let table = Self {
+                aligns: columns.iter().map(|&column| self.align(column)).collect(),
+                rows: self.rows.iter().map(cells).collect(),
+            };
+            table.text(indent)
+        };
+        let texts: Vec<String> = parts.iter().map(written).collect();
+        texts.join("\n")
+    }
+
+    /// The same with its cells rewritten.
+    #[must_use]
+    pub fn written(mut self, write: impl Fn(&str) -> String) -> Self {
+        for cell in self.rows.iter_mut().flatten() {
+            *cell = write(cell);
+        }
+        self
+    }
+
     /// As a pipe table of Markdown, one line a row whatever the cells hold; nothing if there is no row. The first row is
     /// the heading.
     pub fn markdown(&self) -> String {
@@ -155,6 +194,23 @@ mod tests {
         table.row(["turns", "12.25"]);
         let text = "                      λ   J\n  human_requests    0.5  −1\n  turns           12.25\n";
         assert_eq!(table.text(2), text);
+    }
+
+    #[test]
+    fn columns_that_find_no_room_stand_below_after_the_first_once_more() {
+        let mut table = Table::new(["Round", "best", "λ turns"]);
+        table.row(["0", "dc566430", "1.00"]);
+        table.row(["1"]);
+        assert_eq!(table.within(1, 25), table.text(1));
+        let parts = " Round      best\n 0      dc566430\n 1\n\n Round  λ turns\n 0         1.00\n 1\n";
+        assert_eq!(table.within(1, 24), parts);
+        assert_eq!(
+            table.within(0, 1).lines().count(),
+            7,
+            "one column a part, at least"
+        );
+        let table = table.written(|cell| cell.replace('λ', "lambda"));
+        assert!(table.text(0).starts_with("Round      best  lambda turns\n"));
     }
 
     #[test]

@@ -223,6 +223,17 @@ impl NewFile {
         Ok(Self(file))
     }
 
+    /// The same with the permissions of another file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn like(other: &Path, path: &Path) -> io::Result<Self> {
+        let file = Self::beside(path)?;
+        let permissions = fs::metadata(other)?.permissions();
+        file.0.as_file().set_permissions(permissions)?;
+        Ok(file)
+    }
+
     /// Adds to it.
     ///
     /// # Errors

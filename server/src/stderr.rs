@@ -23,7 +23,7 @@ pub(crate) fn log_as_json() {
 /// Writes a warning or an error to standard error; as JSON where that is asked for.
 pub(crate) fn warn(text: &str) {
     let text = text.trim_end();
-    if JSON.load(Ordering::Relaxed) {
+    if is_json() {
         let level = if text.starts_with("error: ") {
             "ERROR"
         } else {
@@ -35,8 +35,16 @@ pub(crate) fn warn(text: &str) {
     }
 }
 
-/// Writes a line for people to standard error, above what moves there; see [`harmless`].
+/// Whether everything said on standard error is JSON.
+pub(crate) fn is_json() -> bool {
+    JSON.load(Ordering::Relaxed)
+}
+
+/// Writes a line for people to standard error, above what moves there; see [`harmless`]. As JSON where that is asked for.
 pub(crate) fn say(text: &str) {
+    if is_json() {
+        return say_exactly(&log::message("INFO", text));
+    }
     let text = harmless(text);
     if io::stderr().is_terminal() {
         say_exactly(&writable(&text));

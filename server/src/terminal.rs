@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use console::Term;
+
 /// A text in which nothing steers the terminal it is shown on. Answers of models, names in studies
 /// and journals, and words of providers are written by others: control characters in them (the
 /// escape sequences that clear a screen or set a title among them) stand as signs of their own.
@@ -42,6 +44,15 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
         }
     };
     Cow::Owned(json.chars().map(escaped).collect())
+}
+
+/// Columns of a terminal that does not say how many it has, and of what is none.
+const COLUMNS: usize = 80;
+
+/// How many columns a stream shows.
+pub(crate) fn columns(of: &Term) -> usize {
+    of.size_checked()
+        .map_or(COLUMNS, |(_, columns)| usize::from(columns))
 }
 
 /// Unicode's picture of a control character.
@@ -91,7 +102,7 @@ fn in_ascii(text: &str) -> Cow<'_, str> {
             '…' => shown.push_str("..."),
             '±' => shown.push_str("+-"),
             '→' => shown.push_str("->"),
-            'λ' => shown.push_str("multipliers"),
+            'λ' => shown.push_str("lambda"),
             _ => shown.push('?'),
         }
     }
@@ -132,10 +143,7 @@ mod tests {
 
     #[test]
     fn signs_of_this_program_have_a_likeness_in_ascii() {
-        assert_eq!(
-            in_ascii("λ a 0.5 · −1 ± 2 … ⠋"),
-            "multipliers a 0.5 | -1 +- 2 ... ?"
-        );
+        assert_eq!(in_ascii("λ a 0.5 · −1 ± 2 … ⠋"), "lambda a 0.5 | -1 +- 2 ... ?");
     }
 
     proptest! {

@@ -113,6 +113,17 @@ fn leaves_tables_plots_and_journals_and_runs_nothing_twice() {
     );
     let shown = text(&output.stdout);
     assert!(shown.starts_with("## Held-out results by feedback\n"), "{shown}");
+    let mut command = place.command("feedback", "2", "logged");
+    let logged = command.args(["--log", "json"]).output().unwrap();
+    for line in text(&logged.stderr).lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&line["log"], &line["level"]),
+            (&"message".into(), &"INFO".into()),
+            "{line}"
+        );
+    }
+    assert_eq!(text(&logged.stderr).lines().count(), told.len());
     assert!(shown.trim_end().ends_with("out/report.md"), "{shown}");
     for file in [
         "report.md",

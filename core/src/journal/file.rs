@@ -256,6 +256,7 @@ impl FileJournal {
                 .truncate(true)
                 .open(&beside)?;
             file.lock()?;
+            file.set_permissions(self.file.metadata()?.permissions())?;
             file.write_all(new.as_bytes())?;
             file.sync_all()?;
             std::fs::rename(&beside, &self.path)?;

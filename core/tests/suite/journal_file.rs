@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 use std::fs;
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -57,6 +59,12 @@ fn a_torn_last_line_is_dropped_and_the_run_goes_on() {
 fn a_frozen_threshold_replaces_the_first_line_and_keeps_the_rest() {
     let path = path("frozen");
     let relative = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
+    // A mode that no usual umask leaves to a new file.
+    #[cfg(unix)]
+    {
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    }
     let in_file = run_file(&path, 3, relative).unwrap().finished;
     let in_memory = run(study(3, "capo", relative, ""), &Rc::new(Probe::default()))
         .0
@@ -65,6 +73,8 @@ fn a_frozen_threshold_replaces_the_first_line_and_keeps_the_rest() {
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.lines().next().unwrap().contains("\"threshold\":"));
     block_on(verify(text.lines())).unwrap();
+    #[cfg(unix)]
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
     assert_eq!(
         fs::read_dir(path.parent().unwrap()).unwrap().count(),
         1,

@@ -54,6 +54,33 @@ fn the_result_is_the_best_feasible_candidate_ever_measured() {
 }
 
 #[test]
+fn of_feasible_prompts_with_one_objective_the_higher_lagrangian_is_returned_then_the_shorter() {
+    let mut told_apart = 0;
+    for seed in 0..10 {
+        // On one example objectives are 0 or 1.
+        let probe = probe();
+        probe.searched.set(Some(1));
+        let (outcome, _) = run(
+            study(seed, "capo", EFFORT, "[method]\ndual_step = \"fixed\"\n"),
+            &probe,
+        );
+        let characters = |id: &CandidateId| outcome.journal.state().candidate(id).unwrap().characters;
+        let finished = &outcome.finished;
+        let best = finished.best.unwrap();
+        let score = &finished.final_scores[&best];
+        for (id, other) in &finished.final_scores {
+            if *id != best && (other.feasible, other.objective) == (score.feasible, score.objective) {
+                assert!(score.lagrangian >= other.lagrangian, "seed {seed}");
+                let is_shorter = characters(id) < characters(&best);
+                assert!(score.lagrangian > other.lagrangian || !is_shorter, "seed {seed}");
+                told_apart += u32::from(score.feasible && is_shorter);
+            }
+        }
+    }
+    assert!(told_apart > 0);
+}
+
+#[test]
 fn an_unattainable_threshold_drives_its_multiplier_to_the_cap() {
     let impossible = "[[constraint]]\nmetric = \"effort\"\nthreshold = 0.01\n";
     let mut long = study(1, "capo", impossible, "");

@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
-use super::layout::{NOTHING, count, counted, dollars, number, signed, yes_no};
+use super::layout::{NOTHING, count, counted, dollars, fitted, number, signed, yes_no};
 use super::report;
 use crate::recorded::RecordedRun;
 use capo_core::table::Table;
@@ -300,7 +300,7 @@ fn render(comparison: &Comparison, first: &RecordedRun) -> String {
     for (number, run) in runs.iter().enumerate() {
         text += &format!("run {}: {}\n", number + 1, run.journal);
     }
-    text += &format!("\n{}", grid.text(0));
+    text += &format!("\n{}", fitted(&grid, 0));
     text + &render_differences(comparison)
 }
 
@@ -360,7 +360,7 @@ fn render_differences(comparison: &Comparison) -> String {
                 if found.is_clear() { "*" } else { "" }.to_owned(),
             ]);
         }
-        text += &grid.text(2);
+        text += &fitted(&grid, 2);
     }
     text
 }

@@ -12,7 +12,7 @@ use capo_models::{Builder, Setup};
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
-use super::layout::{count, counted, dollars};
+use super::layout::{count, counted, dollars, fitted};
 use crate::recorded::RecordedRun;
 use crate::session::{SessionError, StudyFile};
 use capo_core::table::Table;
@@ -139,7 +139,14 @@ fn render(dry_run: &DryRun, name: &str) -> String {
         ),
         None => format!("{name}: at most, failed tries aside\n"),
     };
-    text += &bounds(forecast, expected.as_ref()).text(2);
+    text += &fitted(&bounds(forecast, expected.as_ref()), 2);
+    for (role, asked) in &forecast.by_role {
+        let price = asked.price.map_or_else(
+            || "price unknown".to_owned(),
+            |price| format!("${} in, ${} out per million tokens", price.input, price.output),
+        );
+        text += &format!("Asked as {role}: {}; {price}\n", asked.model);
+    }
     if !forecast.calls_all_known {
         text += "Calls that the agent makes on its own are counted when it reports them, and come on top.\n";
     }
@@ -206,12 +213,8 @@ fn bounds(forecast: &Forecast, expected: Option<&Expected>) -> Table {
         bound(forecast.calls),
     );
     for (role, asked) in &forecast.by_role {
-        let price = asked.price.map_or_else(
-            || "price unknown".to_owned(),
-            |price| format!("${} in, ${} out per million tokens", price.input, price.output),
-        );
         row(
-            format!("  {role} ({}; {price})", asked.model),
+            format!("  {role}"),
             expected.map(|expected| count(expected.by_role.get(role).map_or(0, |asked| asked.calls))),
             bound(asked.calls),
         );

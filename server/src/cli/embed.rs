@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars};
-use super::{Outside, Prices};
+use super::{Outside, Told};
 use crate::files::write_whole;
 use crate::session::{SessionError, StudyFile, block_on};
 
@@ -34,13 +34,10 @@ pub(crate) struct EmbedArgs {
     /// Say how many texts would be sent, and touch nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON object instead of a sentence.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
     outside: Outside,
     #[command(flatten)]
-    prices: Prices,
+    told: Told,
 }
 
 const BATCH: NonZeroUsize = NonZeroUsize::new(Embedder::BATCH).expect("not 0");
@@ -68,6 +65,7 @@ struct Made {
 
 /// Runs the command.
 pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
+    args.told.log.take_effect();
     let file = args.outside.read(&args.study)?;
     let refused = |error| SessionError::Workload {
         study: file.name.clone(),
@@ -121,7 +119,7 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
     if only_writer.is_some() && !missing.is_empty() {
         let keys = file.keys();
         let embedder = Builder::new(&keys)
-            .prices(args.prices.table()?)
+            .prices(args.told.prices.table()?)
             .embedder(&file.study.models)
             .map_err(wrong_model)?;
         // Before anything is paid for.
@@ -133,7 +131,7 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
             Ok::<(), Failure>(())
         })??;
     }
-    if args.json {
+    if args.told.json {
         print_json(&made)?;
     } else {
         print(&made.told(args.dry_run))?;

@@ -24,6 +24,7 @@ use crate::experiment::{
     Table, Trial, TrialError, Variant, drive, find, fresh, trials, write,
 };
 use crate::interrupt::Interrupts;
+use crate::progress::LogFormat;
 use crate::session::{Session, SessionError, StudyFile, block_on, open_journal};
 use crate::stderr::warn;
 
@@ -56,6 +57,9 @@ pub(crate) struct ExperimentArgs {
     /// Say what the runs will cost at most, and touch nothing.
     #[arg(long)]
     dry_run: bool,
+    /// How progress is written to standard error; the fields of JSON: docs/log.md.
+    #[arg(long, value_enum, default_value_t)]
+    log: LogFormat,
     /// `transfer`: the rewriter, as for `capo rewriter serve`.
     #[arg(long, value_name = "REWRITER")]
     rewriter: Option<String>,
@@ -132,6 +136,7 @@ fn catalogue() -> String {
 
 /// Runs the command.
 pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
+    args.log.take_effect();
     match args.experiment {
         Chosen::Varied(experiment) => {
             args.without_rewriter(experiment.name)?;

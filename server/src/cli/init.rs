@@ -13,6 +13,7 @@ use clap::builder::PossibleValuesParser;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
 use super::Outside;
+use super::chats::Chats;
 use super::failure::{Ending, Failure, print};
 use super::layout::quoted;
 use super::steering::setting;
@@ -26,8 +27,8 @@ pub(crate) struct InitArgs {
     /// The study's file, which ends in `.toml`, or a folder for `study.toml` [default: study.toml].
     #[arg(value_name = "PLACE", default_value = "study.toml", hide_default_value = true)]
     place: PathBuf,
-    /// What prompts are measured on: a CSV, TSV or JSONL file with a row for each example; of the tau2 benchmark its
-    /// folder data/tau2.
+    /// What prompts are measured on: a CSV, TSV or JSONL file with a row for each example, or a log of chats, JSON or JSONL,
+    /// of which rows are made; of the tau2 benchmark its folder data/tau2.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// Kind of workload [default: table with --from, else desk].
@@ -36,6 +37,9 @@ pub(crate) struct InitArgs {
     /// Who answers [default: simulated/sim-medium].
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
+    /// How answers are compared with those expected [default: f1 for chats; else numeric or normalized, as they look].
+    #[arg(long, value_name = "TYPE", value_parser = COMPARED)]
+    metric: Option<String>,
     /// What a mean cost is to stay at or below; may be given several times [default: prompt_length=5, unless the kind
     /// begins with others].
     #[arg(long = "threshold", value_name = "METRIC=VALUE", value_parser = setting)]
@@ -73,9 +77,19 @@ const MOST_ROLLOUTS: usize = 2000;
 /// Rows that are left out because another one asks the same, at most.
 const MOST_TWINS: usize = 100;
 
-/// Why a log of chats is refused.
-const CHATS: &str = "it is a log of chats, and no kind of workload plays one again. Make a row of each answer to be measured, \
-                     or hand the chats to an agent of yours: --kind external";
+/// The metrics that need no more than the answer expected.
+const COMPARED: [&str; 7] = [
+    "exact",
+    "normalized",
+    "contains",
+    "numeric",
+    "f1",
+    "rouge",
+    "judge",
+];
+
+/// What a judge grades by, before the answer expected.
+const RUBRIC: &str = "Does the answer tell the user what this reference tells, in whatever words?";
 
 /// Runs the command.
 pub(crate) fn run(args: &InitArgs) -> Result<Ending, Failure> {
@@ -96,7 +110,8 @@ pub(crate) fn run(args: &InitArgs) -> Result<Ending, Failure> {
     let place = draft.place.to_string_lossy();
     let next = quoted(&place);
     print(&format!(
-        "{place} is written. Next: capo optimize {next} --dry-run\n"
+        "{}{place} is written. Next: capo optimize {next} --dry-run\n",
+        draft.told
     ))?;
     Ok(Ending::Done)
 }
@@ -108,8 +123,12 @@ struct Draft {
     place: PathBuf,
     document: DocumentMut,
     rows: Option<Rows>,
+    /// How answers are compared, where that is said.
+    metric: Option<String>,
     /// What nobody said.
     assumed: Vec<String>,
+    /// What was made of a log of chats, in a line.
+    told: String,
 }
 
 /// A file of rows as the study names it.
@@ -134,6 +153,10 @@ impl Draft {
             let problem = format!("there is no kind `{name}`{}", near.unwrap_or_default());
             return Err(Failure::usage(problem));
         };
+        if args.metric.is_some() && !kind.has("user") {
+            let problem = format!("--metric: `{}` has metrics of its own", kind.name);
+            return Err(Failure::usage(problem));
+        }
         let shipped = "cargo capo optimize studies/help-desk.toml";
         let own = format!("capo optimize {}", quoted(&place.to_string_lossy()));
         let document: Result<DocumentMut, _> = kind.beginning.replace(shipped, &own).parse();
@@ -142,7 +165,9 @@ impl Draft {
             place,
             document: document.map_err(|error| Failure::new(error.to_string()))?,
             rows: None,
+            metric: args.metric.clone(),
             assumed,
+            told: String::new(),
         })
     }
 
@@ -219,6 +244,11 @@ impl Draft {
         };
         let bytes = StudyFolder::of(from, Reach::Anywhere).read(&file_name);
         let bytes = bytes.map_err(|error| Failure::usage(error.to_string()))?;
+        if self.kind.has("user")
+            && let Some(chats) = Chats::read(&bytes)
+        {
+            return self.take_chats(&file_name, chats);
+        }
         if let Some(name) = named(&self.place, from) {
             return Ok((name, bytes, false));
         }
@@ -230,11 +260,33 @@ impl Draft {
         Ok((file_name, bytes, true))
     }
 
+    /// The rows that are made of a log of chats, as [`Self::take`] has them.
+    fn take_chats(&mut self, log: &str, chats: Chats) -> Result<(String, Vec<u8>, bool), Failure> {
+        if chats.rows.is_empty() {
+            return Err(Failure::usage(format!(
+                "{log}: {}; see docs/own-table.md",
+                chats.told
+            )));
+        }
+        let stem = Path::new(log).file_stem().unwrap_or_default();
+        let name = format!("{}-rows.jsonl", stem.to_string_lossy());
+        self.told = format!("{name}: {}\n", chats.told);
+        if let Some(system) = chats.system {
+            self.document["prompt"]["text"] = value(system);
+        }
+        let question = "How are answers compared with those of the chats: f1, judge?";
+        let metric = chosen(
+            self.metric.as_deref(),
+            question,
+            ("--metric", "f1"),
+            &mut self.assumed,
+        )?;
+        self.metric = Some(metric);
+        Ok((name, chats.rows.into_bytes(), true))
+    }
+
     /// Chooses which column is asked, which holds the answer expected, and how answers are compared.
     fn use_columns(&mut self, look: &Look, text: &str) -> Result<(), String> {
-        if look.columns.iter().any(|column| column == "messages") {
-            return Err(CHATS.to_owned());
-        }
         let mut columns = look.columns.clone();
         columns.retain(|column| template(column).is_some());
         let expected = guess(&columns, EXPECTED).or(columns.last()).cloned();
@@ -254,11 +306,19 @@ impl Draft {
         };
         // Worked solutions end in `#### 72`, which the beginning of a long one does not show.
         let is_numeric = text.matches("#### ").count() >= look.count || answers.all(is_number);
-        let way = if is_numeric { "numeric" } else { "normalized" };
+        let by_looks = if is_numeric { "numeric" } else { "normalized" };
+        let way = self.metric.clone().unwrap_or_else(|| by_looks.to_owned());
         let template = |column: &str| template(column).unwrap_or_default();
         let metric = &mut self.document["workload"]["metric"][0];
-        metric["type"] = value(way);
-        metric["expected"] = value(template(&expected));
+        metric["type"] = value(&way);
+        if way == "judge" {
+            metric["rubric"] = value(format!("{RUBRIC}\n\n{}", template(&expected)));
+            if let Some(table) = metric.as_table_mut() {
+                table.remove("expected");
+            }
+        } else {
+            metric["expected"] = value(template(&expected));
+        }
         self.set("user", value(template(asked)));
         self.assumed.push(format!(
             "`{asked}` is asked and `{expected}` expected, compared by `{way}`"

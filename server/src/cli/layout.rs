@@ -1,8 +1,13 @@
 //! Numbers and tables for people at a terminal.
 
 use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
 
 use capo_core::estimate::Estimate;
+use capo_core::table::Table;
+use console::Term;
+
+use crate::terminal::{columns, writable};
 
 /// What stands where there is nothing to say.
 pub(crate) const NOTHING: &str = "–";
@@ -98,6 +103,17 @@ pub(crate) fn prompt(heading: &str, text: &str) -> String {
     );
     let _ = writeln!(shown, "{}\n{rule}", text.trim_end_matches('\n'));
     shown
+}
+
+/// A table for standard output, in lines that it shows whole. Where it is a terminal, cells are in signs that the person's
+/// locale can write before they are put into columns: they may be longer.
+pub(crate) fn fitted(table: &Table, indent: usize) -> String {
+    let columns = columns(&Term::stdout());
+    if io::stdout().is_terminal() {
+        let table = table.clone().written(|cell| writable(cell).into_owned());
+        return table.within(indent, columns);
+    }
+    table.within(indent, columns)
 }
 
 /// An argument as a shell would need it.

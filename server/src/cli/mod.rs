@@ -5,6 +5,7 @@
 )]
 
 mod certify;
+mod chats;
 mod command_line;
 mod compare;
 mod data;
@@ -45,6 +46,7 @@ use capo_core::study::Setting;
 use capo_models::prices::PriceTable;
 use clap::Parser as _;
 use clap::error::ErrorKind;
+use console::Term;
 
 use self::command_line::CommandLine;
 use self::failure::{Ending, Failure, print};
@@ -52,19 +54,26 @@ use crate::files::{Reach, read_text};
 use crate::progress::LogFormat;
 use crate::session::{SessionError, StudyFile, block_on};
 use crate::simulate;
+use crate::terminal::columns;
 
 /// Finds the system prompt that scores best inside explicit thresholds.
 #[derive(Debug, clap::Parser)]
-#[command(name = "capo", version, after_help = EXIT_CODES)]
+#[command(name = "capo", version, after_help = EXIT_CODES, term_width = help_columns())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done and feasible, on held-out examples where there are some, 1 error,
-2 done but no prompt found that holds there, 3 stopped by the budget or an interrupt
-(journal kept), 64 bad usage or study file.";
+Exit codes: 0 done and feasible, on held-out examples where there are some, 1 error, 2 done but no prompt found that \
+holds there, 3 stopped by the budget or an interrupt (journal kept), 64 bad usage or study file.";
+
+/// Columns that help fills at most: longer lines are hard to read.
+const MOST_OF_HELP: usize = 100;
+
+fn help_columns() -> usize {
+    columns(&Term::stdout()).min(MOST_OF_HELP)
+}
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
@@ -171,7 +180,7 @@ impl StudyArgument {
 /// How a measurement is told, and at which prices.
 #[derive(Debug, Clone, clap::Args)]
 struct Told {
-    /// Print one JSON object instead of a table.
+    /// Print one JSON object instead of what people read.
     #[arg(long)]
     json: bool,
     /// How progress is written to standard error; the fields of JSON: docs/log.md.

@@ -16,7 +16,7 @@ use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 
-use super::layout::{NOTHING, count, counted, dollars, estimate, number, prompt, signed, yes_no};
+use super::layout::{NOTHING, count, counted, dollars, estimate, fitted, number, prompt, signed, yes_no};
 use capo_core::table::Table;
 
 /// Seed against best on both splits, the prompt, the spend, and where the journal is.
@@ -104,7 +104,7 @@ pub(crate) fn certificate(certificate: &Certificate) -> String {
          prompt is certified where each constraint is.\n\n",
         certificate.candidate.short(),
         certificate.sentence(),
-        grid.text(2),
+        fitted(&grid, 2),
     )
 }
 
@@ -242,7 +242,7 @@ fn table(
     if !study.study.constraints.is_empty() {
         grid.row(["all satisfied".to_owned(), String::new(), all(seed), all(best)]);
     }
-    grid.text(2)
+    fitted(&grid, 2)
 }
 
 /// What search and held-out evaluation consumed, apart, by role.
@@ -266,7 +266,7 @@ pub(crate) fn spend(state: &RunState) -> String {
         Some(ledger.rollouts()),
         ledger.usage().total(),
     ));
-    grid.text(0) + &reused(ledger.reused())
+    fitted(&grid, 0) + &reused(ledger.reused())
 }
 
 /// What was taken over from earlier runs, in a line; nothing where nothing was.

@@ -11,21 +11,20 @@ use std::time::{Duration, Instant};
 use capo_core::journal::Event;
 use capo_core::run_state::RunState;
 use capo_models::{Notice, Observer, Wait};
+use console::Term;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::stderr::{SCREEN, log_as_json, say, say_exactly};
-use crate::terminal::{harmless, writable, writes_unicode};
+use crate::terminal::{columns, harmless, writable, writes_unicode};
 
 /// How often the line is drawn anew.
 const EVERY: Duration = Duration::from_millis(100);
 /// How often a line is written where none moves and no round ends.
-const SELDOM: Duration = Duration::from_mins(1);
+pub(crate) const SELDOM: Duration = Duration::from_mins(1);
 /// The same for programs.
 const OFTEN: Duration = Duration::from_secs(10);
 /// How often at most people are told of waits where no line moves.
 const WAITS: Duration = Duration::from_secs(10);
-/// Columns of a terminal that does not say how many it has.
-const COLUMNS: usize = 80;
 /// Columns of what stands before the words: spinner, bar, blanks.
 const BAR: usize = 13;
 
@@ -265,11 +264,12 @@ impl Shown {
         let parts: Vec<String> = waiting
             .into_iter()
             .chain(self.latest.parts.iter().cloned())
+            .map(|part| writable(&harmless(&part)).into_owned())
             .collect();
         let before = if bar.length().is_some() { BAR } else { 2 };
         // A line that reaches the last column may wrap.
         let line = status::fitting(&parts, columns().saturating_sub(before + 1));
-        bar.set_message(writable(&harmless(&line)).into_owned());
+        bar.set_message(writable(&line).into_owned());
     }
 
     fn hear(&mut self, notice: &Notice) {
@@ -298,28 +298,32 @@ impl Shown {
 
     /// Where no line moves: writes one when none was for long.
     fn tell_if_due(&mut self) {
-        let (pause, is_json) = match &self.screen {
-            Screen::Terminal { .. } => return,
-            Screen::Lines => (SELDOM, false),
-            Screen::Json => (OFTEN, true),
+        if let Some(line) = self.due(SELDOM, OFTEN) {
+            say_exactly(&line);
+        }
+    }
+
+    /// The line to be written where none moves and none was written for so long: for people, and for programs.
+    fn due(&mut self, seldom: Duration, often: Duration) -> Option<String> {
+        let pause = match &self.screen {
+            Screen::Terminal { .. } => return None,
+            Screen::Lines => seldom,
+            Screen::Json => often,
         };
         if self.written.elapsed() < pause {
-            return;
+            return None;
         }
         self.written = Instant::now();
-        if is_json {
-            say_exactly(&log::line("progress", &self.latest.fields));
-        } else if self.latest.parts.is_empty() {
-            say("no answer yet");
-        } else {
-            say(&writable(&status::whole(&self.latest.parts)));
-        }
+        Some(match self.screen {
+            Screen::Json => log::line("progress", &self.latest.fields),
+            _ if self.latest.parts.is_empty() => "no answer yet".to_owned(),
+            _ => writable(&harmless(&status::whole(&self.latest.parts))).into_owned(),
+        })
     }
 }
 
 fn columns_of_standard_error() -> usize {
-    let size = console::Term::stderr().size_checked();
-    size.map_or(COLUMNS, |(_, columns)| usize::from(columns))
+    columns(&Term::stderr())
 }
 
 /// A style in signs that the person's locale can write.

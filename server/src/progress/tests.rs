@@ -48,6 +48,14 @@ fn screen(budget: &str, work: Work, columns: fn() -> usize) -> String {
         columns,
     };
     let progress = Progress::on(screen, work);
+    follow(&progress, budget);
+    bar.tick();
+    terminal.contents()
+}
+
+/// Runs a study with this budget, or measures one prompt, and shows how far it is.
+fn follow(progress: &Progress, budget: &str) {
+    let work = progress.0.borrow().work;
     let file = StudyFile::parse(&format!("{STUDY}\n{budget}"), Path::new("study.toml")).unwrap();
     let session = Session::new(&file, &Environment, PriceTable::shipped()).unwrap();
     let mut journal = Journal::create(Box::new(MemoryJournal::new()));
@@ -67,8 +75,6 @@ fn screen(budget: &str, work: Work, columns: fn() -> usize) -> String {
     })
     .unwrap()
     .unwrap();
-    bar.tick();
-    terminal.contents()
 }
 
 #[test]
@@ -138,4 +144,33 @@ fn a_wait_ends_with_its_own_models_answer_and_lines_about_waits_stay_few() {
     assert_eq!(waiting.left().unwrap().seconds, 0.0);
     waiting.now = Some((ended(-6.0), Instant::now()));
     assert_eq!(waiting.left(), None);
+}
+
+#[test]
+fn where_no_line_moves_one_is_written_once_none_was_for_long() {
+    for (screen, work, parts) in [
+        (Screen::Lines, Work::Search, ["round 2/2", " rollouts"]),
+        (Screen::Lines, Work::Evaluation, ["2 rollouts", " calls"]),
+        (
+            Screen::Json,
+            Work::Search,
+            ["\"log\":\"progress\"", "\"rounds\":2"],
+        ),
+    ] {
+        let progress = Progress::on(screen, work);
+        let due = |pause| progress.0.borrow_mut().due(pause, pause);
+        assert_eq!(due(SELDOM), None, "it has just begun");
+        let nothing = due(Duration::ZERO).unwrap();
+        assert!(
+            nothing == "no answer yet" || nothing.contains("progress"),
+            "{nothing}"
+        );
+        follow(&progress, "");
+        assert_eq!(due(SELDOM), None, "a line was written");
+        let line = due(Duration::ZERO).unwrap();
+        for part in parts {
+            assert!(line.contains(part), "no {part:?} in {line}");
+        }
+        assert_eq!(due(SELDOM), None);
+    }
 }

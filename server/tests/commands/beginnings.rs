@@ -341,7 +341,7 @@ fn a_study_is_begun_on_whatever_table_there_is() {
         (
             "chats.jsonl",
             "{\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}]}\n",
-            "a log of chats",
+            "0 of 1 chat became rows; left out: 1 without an answer",
         ),
         ("cut.csv", "question,answer\na\n", "line 2: 1 fields"),
     ] {
@@ -351,4 +351,111 @@ fn a_study_is_begun_on_whatever_table_there_is() {
             .expect(&[64], &[file, part]);
         assert!(!place.path("none.toml").exists(), "{file}");
     }
+}
+
+#[test]
+fn a_study_is_begun_on_the_answers_of_a_log_of_chats() {
+    let place = Place::new();
+    let chat = |turns: &[(&str, &str)]| {
+        let system = [("system", "Count aloud.")];
+        let turns = system.iter().chain(turns);
+        let message = |(role, content): &(&str, &str)| json!({ "role": role, "content": content });
+        json!({ "messages": turns.map(message).collect::<Vec<_>>() })
+    };
+    let mut log: Vec<Value> = (0..6)
+        .map(|number| {
+            chat(&[
+                ("user", format!("{number}?").as_str()),
+                ("assistant", "One more."),
+            ])
+        })
+        .collect();
+    let turns = [
+        ("user", "1?"),
+        ("assistant", "2"),
+        ("user", "and then?"),
+        ("assistant", "3"),
+    ];
+    log.push(chat(&[&turns[..], &[("user", "Thanks.")]].concat()));
+    log.push(chat(&turns[..1]));
+    let mut calling = chat(&turns);
+    calling["messages"][2]["tool_calls"] = json!([{ "id": "a" }]);
+    log.push(calling);
+    let lines: Vec<String> = log.iter().map(Value::to_string).collect();
+    place.write("chats.jsonl", &lines.join("\n"));
+
+    let study = init(&place, "own.toml", "--from chats.jsonl");
+    let workload = &study["workload"];
+    assert_eq!(
+        (
+            &workload["data"],
+            &workload["evaluate"],
+            &workload["metric"][0]["type"]
+        ),
+        (&json!("chats-rows.jsonl"), &json!(2), &json!("f1"))
+    );
+    assert_eq!(study["prompt"]["text"], "Count aloud.");
+    let rows = place.read("chats-rows.jsonl");
+    let last: Value = serde_json::from_str(rows.lines().last().unwrap()).unwrap();
+    let question = "User: 1?\n\nAssistant: 2\n\nUser: and then?";
+    assert_eq!(
+        (rows.lines().count(), &last),
+        (7, &json!({ "question": question, "answer": "3" }))
+    );
+
+    let again = place.capo("init judged.toml --from chats.jsonl --metric judge");
+    again.expect(&[0], &[]);
+    let told =
+        "7 of 9 chats became rows; left out: 1 without an answer of the assistant, 1 with calls of tools\n";
+    assert!(again.stdout.contains(told), "{}", again.stdout);
+    let judged: Value = toml::from_str(&place.read("judged.toml")).unwrap();
+    let metric = &judged["workload"]["metric"][0];
+    assert!(
+        metric["rubric"].as_str().unwrap().ends_with("{{ answer }}"),
+        "{metric}"
+    );
+    let fewer = lines[..3].join("\n");
+    place.write("chats.jsonl", &fewer);
+    place
+        .capo("init fewer.toml --from chats.jsonl")
+        .expect(&[64], &["chats-rows.jsonl is there already", "not replaced"]);
+    assert_eq!(place.read("chats-rows.jsonl"), rows);
+    assert!(!place.path("fewer.toml").exists());
+    // A list of lists, contents in parts.
+    let chat =
+        |part: Value| json!([{ "role": "user", "content": [part] }, { "role": "assistant", "content": "b" }]);
+    let mut list: Vec<Value> = (0..6)
+        .map(|number| chat(json!({ "type": "text", "text": format!("a{number}") })))
+        .collect();
+    list.push(chat(json!({ "type": "image_url" })));
+    place.write("list.json", &json!(list).to_string());
+    let listed = place.capo("init list.toml --from list.json");
+    let told = "list-rows.jsonl: 6 of 7 chats became rows; left out: 1 with more than text\n";
+    assert!(
+        listed.stdout.contains(told),
+        "{} {}",
+        listed.stdout,
+        listed.stderr
+    );
+    let first = "{\"question\":\"a0\",\"answer\":\"b\"}\n";
+    assert!(place.read("list-rows.jsonl").starts_with(first));
+    place
+        .capo("init desk.toml --metric f1")
+        .expect(&[64], &["`desk` has metrics of its own"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn whoever_sits_at_a_terminal_is_asked() {
+    let place = Place::new();
+    let shown = place.on_terminal("init own.toml", "table\nsimulated/sim-small\nprompt_length=2\n");
+    for question in ["prompts measured on", "Who answers", "Which mean cost"] {
+        assert!(shown.contains(question), "{shown}");
+    }
+    let study: Value = toml::from_str(&place.read("own.toml")).unwrap();
+    assert_eq!(
+        (&study["workload"]["kind"], &study["models"]["agent"]["model"]),
+        (&json!("table"), &json!("sim-small"))
+    );
+    assert_eq!(study["constraint"][0]["threshold"], 2.0);
 }

@@ -6,9 +6,19 @@ mod beginnings;
 mod evaluations;
 mod reports;
 
+#[cfg(unix)]
+use std::fs::{File, Permissions};
+#[cfg(unix)]
+use std::io::{Read as _, Write as _};
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
+#[cfg(unix)]
+use std::process::Stdio;
 
+#[cfg(unix)]
+use nix::pty::{OpenptyResult, Winsize, openpty};
 use serde_json::Value;
 
 const STUDY: &str = r#"
@@ -84,6 +94,36 @@ impl Place {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
+    }
+
+    /// What stands at the end on a terminal of 80 columns on which `capo` ran and somebody typed this.
+    #[cfg(unix)]
+    fn on_terminal(&self, line: &str, typed: &str) -> String {
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 80,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let OpenptyResult { master, slave } = openpty(&size, None).unwrap();
+        let stdio = || Stdio::from(slave.try_clone().unwrap());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_capo"))
+            .args(line.split_whitespace())
+            .current_dir(self.0.path())
+            .env("LC_ALL", "C")
+            .stdin(stdio())
+            .stdout(stdio())
+            .stderr(stdio())
+            .spawn()
+            .unwrap();
+        drop(slave);
+        let mut terminal = File::from(master);
+        terminal.write_all(typed.as_bytes()).unwrap();
+        let mut shown = Vec::new();
+        // Linux says by an error that nobody writes to it any more.
+        let _ = terminal.read_to_end(&mut shown);
+        assert!(child.wait().unwrap().success());
+        String::from_utf8(shown).unwrap()
     }
 
     /// A finished run.
@@ -760,9 +800,21 @@ fn a_folder_that_cannot_be_made_is_told_with_the_option_that_names_it() {
 fn a_branch_shares_what_came_before_and_takes_its_changes() {
     let place = Place::new();
     place.optimize("study.toml", "run.jsonl");
+    // A mode that no usual umask leaves to a new file.
+    #[cfg(unix)]
+    std::fs::set_permissions(place.path("run.jsonl"), Permissions::from_mode(0o640)).unwrap();
     let made =
         place.capo("journal branch run.jsonl --round 1 --out branch.jsonl --threshold excess_tools=0.05");
     assert_eq!(made.code, 0, "{}", made.stderr);
+    #[cfg(unix)]
+    assert_eq!(
+        std::fs::metadata(place.path("branch.jsonl"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o640
+    );
     let branched = place.optimize("study.toml", "branch.jsonl");
     let rounds = |journal: &str| -> Vec<Value> {
         let lines = place.read(journal);
@@ -946,4 +998,39 @@ fn the_sample_in_the_readme_is_what_the_program_says() {
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
     let sample = readme.split("```text\n").nth(1).unwrap().split("```").next();
     assert_eq!(sample, Some(ended.stdout.as_str()));
+
+    let (study, journal) = (study.display(), "runs/help-desk-0.journal.jsonl");
+    for line in [
+        format!("journal show {journal}"),
+        format!("compare {journal} {journal} {journal} {journal}"),
+        format!("optimize {study} --dry-run"),
+    ] {
+        let told = place.capo(&line).stdout;
+        let in_columns = told.lines().filter(|line| line.trim().contains("  "));
+        let widest = in_columns.max_by_key(|line| line.chars().count()).unwrap();
+        assert!(widest.chars().count() <= 80, "{line}: {widest}");
+    }
+}
+
+#[test]
+fn help_fits_eighty_columns() {
+    let place = Place::new();
+    for command in ["", "optimize", "evaluate", "init", "serve", "experiment"] {
+        let help = place.capo(&format!("{command} --help")).stdout;
+        let widest = help.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(widest.chars().count() <= 80, "{command}: {widest}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn columns_stay_in_line_in_a_locale_that_writes_ascii_alone() {
+    let place = Place::new();
+    place.write("study.toml", &STUDY.replace("excess_tools", "turns"));
+    place.optimize("study.toml", "run.jsonl");
+    let shown = place.on_terminal("journal show run.jsonl", "");
+    assert!(shown.is_ascii() && shown.contains("lambda"), "{shown}");
+    let rounds = shown.lines().skip_while(|line| !line.starts_with("Round"));
+    let lengths: Vec<usize> = rounds.take_while(|line| !line.is_empty()).map(str::len).collect();
+    assert_eq!(lengths, [lengths[0]; 3], "{shown}");
 }

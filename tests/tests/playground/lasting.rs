@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use capo_browser::Key;
+use capo_browser::{Browser, Key};
 use capo_tests::journal::of_kind;
 use capo_tests::stub::{Answer, Question, Stub};
 use capo_tests::study::Study;
@@ -114,6 +114,64 @@ async fn a_deleted_database_is_noticed_at_once() {
     browser.until_shown("Finished.").await;
 }
 
+/// Stops the run and waits until it has stopped.
+async fn stop(browser: &Browser) {
+    browser.click("Stop").await;
+    browser.until_shown("Stop this run?").await;
+    let confirm =
+        "[...document.querySelectorAll('dialog[open] button')].find((one) => one.type === 'submit').click()";
+    browser.js(confirm).await;
+    let asked = Instant::now();
+    browser
+        .until_shown("Stopped. The best prompt so far is kept")
+        .await;
+    // Two seconds are a benchmark's matter; this machine may be busy with other tests.
+    let took = asked.elapsed();
+    assert!(took <= Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test]
+async fn stop_lets_no_dialogue_go_on_and_what_it_was_answered_is_not_paid_again() {
+    let study = Study::new("http://unused")
+        .with_workload("kind = \"desk\"\noptimize = 8\nevaluate = 2")
+        .with("metric = \"correct\"", "metric = \"success\"")
+        .with("metric = \"too_long\"", "metric = \"excess_tools\"")
+        .with("rounds = 4", "rounds = 1");
+    let models = study.models();
+    // A dialogue is two calls: the first asks for an order, the second gives up.
+    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), move |question, _| match question {
+        question if !question.is_rollout() => models.answer(question),
+        question if question.tool.is_empty() => Answer::Call("get_order", json!({ "order_id": "O-1" })),
+        _ => Answer::Call("transfer_to_human", json!({ "reason": "no such order" })),
+    });
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = open("/study").await;
+    browser.choose("Study file", &study.path()).await;
+    browser.until_shown("was taken in").await;
+    browser.fill("Key of task agent", SECRET).await;
+    // Of an odd number of answers one was the first of a dialogue that waits for its second.
+    hold_after(&browser, &stub, 5, "Run study").await;
+    browser
+        .until("as many calls wait as may", async || stub.open() == 4)
+        .await;
+    let before = stub.books();
+    stop(&browser).await;
+    browser
+        .until("nobody waits for an answer", async || stub.open() == 0)
+        .await;
+    stub.admit_all();
+    let lines = crate::journal(&browser).await;
+    assert_eq!(of_kind(&lines, "finished").last().unwrap()["status"], "stopped");
+    let stopped = stub.books();
+    assert_eq!(stopped.requests, before.requests, "no call begins after it");
+    assert_eq!(stopped.answered(Question::is_rollout), 5);
+
+    browser.click("Resume").await;
+    browser.until_shown("Finished.").await;
+    assert_eq!(stub.books().repeats(Question::is_rollout), 0);
+    assert!(stub.requests() > before.requests);
+}
+
 #[tokio::test]
 async fn stop_ends_a_run_within_two_seconds_whatever_its_server_does() {
     let study = Study::new("http://unused");
@@ -132,18 +190,7 @@ async fn stop_ends_a_run_within_two_seconds_whatever_its_server_does() {
             stub.books().asked(Question::is_rewrite) > 0
         })
         .await;
-    browser.click("Stop").await;
-    browser.until_shown("Stop this run?").await;
-    let confirm =
-        "[...document.querySelectorAll('dialog[open] button')].find((one) => one.type === 'submit').click()";
-    browser.js(confirm).await;
-    let asked = Instant::now();
-    browser
-        .until_shown("Stopped. The best prompt so far is kept")
-        .await;
-    // Two seconds are a benchmark's matter; this machine may be busy with other tests.
-    let took = asked.elapsed();
-    assert!(took <= Duration::from_secs(5), "{took:?}");
+    stop(&browser).await;
     let lines = crate::journal(&browser).await;
     assert_eq!(of_kind(&lines, "finished").last().unwrap()["status"], "stopped");
 }

@@ -1,11 +1,12 @@
 //! `capo journal branch`.
 
+use std::io;
 use std::path::PathBuf;
 
 use super::lines;
 use crate::cli::failure::{Ending, Failure, print};
 use crate::cli::steering::Changes;
-use crate::files::write_new;
+use crate::files::NewFile;
 use crate::recorded::RecordedRun;
 
 /// Start a new journal from a round of another one, paying nothing again; changes take effect when
@@ -56,8 +57,14 @@ pub(super) fn run(args: &BranchArgs) -> Result<Ending, Failure> {
         .map_err(|error| Failure::new(format!("{}: {error}", args.journal.display())))?;
 
     let text = branched.join("\n") + "\n";
-    write_new(&args.out, text.as_bytes())
-        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", args.out.display())))?;
+    let write = || {
+        let mut file = NewFile::like(&args.journal, &args.out)?;
+        file.write(text.as_bytes())?;
+        file.put(&args.out)
+    };
+    write().map_err(|error: io::Error| {
+        Failure::new(format!("{} cannot be written: {error}", args.out.display()))
+    })?;
     print(&format!(
         "{}: branched off at round {}. Run it with `capo optimize STUDY --journal {}`.\n",
         args.out.display(),

@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use crate::cli::failure::{Ending, Failure, print, print_json};
-use crate::cli::layout::{NOTHING, count, counted, number, prompt, yes_no};
+use crate::cli::layout::{NOTHING, count, counted, fitted, number, prompt, yes_no};
 use crate::cli::report;
 use crate::recorded::RecordedRun;
 use capo_core::table::Table;
@@ -190,7 +190,7 @@ fn rounds(state: &RunState, study: &StudyEvent) -> String {
         cells.extend(constraints.iter().map(|metric| lambda(round, metric)));
         grid.row(cells);
     }
-    grid.text(0)
+    fitted(&grid, 0)
 }
 
 fn lambda(round: &RoundEvent, metric: &str) -> String {
@@ -233,5 +233,5 @@ fn candidates(run: &RecordedRun, split: Split) -> String {
         cells.push(measured.map_or_else(|| NOTHING.to_owned(), yes_no));
         grid.row(cells);
     }
-    grid.text(0)
+    fitted(&grid, 0)
 }

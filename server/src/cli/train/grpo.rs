@@ -43,12 +43,16 @@ pub(crate) struct GrpoArgs {
     /// Learning rate, instead of what the settings say.
     #[arg(long, value_name = "RATE")]
     learning_rate: Option<f64>,
+    /// How progress is written to standard error; the fields of JSON: docs/log.md.
+    #[arg(long, value_enum, default_value_t)]
+    log: LogFormat,
     #[command(flatten)]
     prices: Prices,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
+    args.log.take_effect();
     let mut file = args.training.study.read()?;
     check_method(&file)?;
     let seed = file.study.study.seed;
@@ -104,7 +108,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     check_progress(&folder, online.rounds, journal.state())?;
     let curves = Rc::new(RefCell::new(Curves::new(&folder, journal.state())?));
     let drawn = Rc::clone(&curves);
-    let progress = Progress::of_search(LogFormat::Text);
+    let progress = Progress::of_search(args.log);
     session.tell(progress.of_waits());
     let interrupts = Interrupts::of_run(again(args).to_string())?;
     let watched = Watched {
@@ -290,4 +294,5 @@ fn again(args: &GrpoArgs) -> CommandLine {
         .options(training.device.named())
         .flag("full", training.full)
         .flag("json", training.json)
+        .option("log", (args.log == LogFormat::Json).then_some("json"))
 }
