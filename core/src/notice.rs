@@ -88,7 +88,7 @@ pub struct Wait {
     /// Whether the provider asked for just this wait.
     pub is_asked: bool,
     /// Which try comes next, from 2, and how many the call has at most. `None` where the wait is for
-    /// all calls that are still to be made.
+    /// all calls that are still to be made, or for the answer to one under way.
     pub next_try: Option<(u32, u32)>,
 }
 
@@ -110,6 +110,10 @@ impl fmt::Display for Wait {
             match self.kind {
                 FailureKind::Unreachable => write!(f, "cannot reach {host}")?,
                 FailureKind::RateLimit => write!(f, "{provider} asked to slow down ({why})")?,
+                // It is under way.
+                FailureKind::Timeout if self.next_try.is_none() => {
+                    write!(f, "no answer yet from {provider}")?
+                }
                 FailureKind::Timeout => write!(f, "{provider} did not answer in time")?,
                 FailureKind::Malformed => write!(f, "{provider} gave no usable answer ({why})")?,
                 _ => write!(f, "{provider} failed ({why})")?,

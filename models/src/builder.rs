@@ -360,14 +360,20 @@ impl<'a> Builder<'a> {
         endpoint: Rc<Endpoint>,
     ) -> Client {
         let provider = spec.provider.get();
-        let host = host(&account.base_url);
+        let place = host(&account.base_url);
+        // People know a model by where the study asks it, not by the gate before it.
+        let named = spec.base_url.as_deref().or(provider.base_url);
+        let named = named.filter(|_| self.gate.is_some());
+        let named = named.and_then(|address| base_url(address).ok());
+        let known = named.map_or_else(|| place.clone(), |address| host(&address));
         let price = spec.price.or(account.price);
         let notices = Notices {
             observer: self.observer.clone(),
             model: format!("{}/{model}", provider.name),
             // A server that only its address tells from others is called by it.
-            provider: provider.base_url.map_or(&*host, |_| provider.name).to_owned(),
-            host,
+            provider: provider.base_url.map_or(&*known, |_| provider.name).to_owned(),
+            host: place,
+            is_blind: cfg!(target_arch = "wasm32") || self.gate.is_some(),
         };
         Client {
             name: format!("{}/{model}", provider.name),

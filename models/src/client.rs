@@ -191,16 +191,25 @@ impl Client {
         unreachable!("tries are counted until a result or an error")
     }
 
-    /// What comes of a try. That no connection comes about is told before there is an outcome.
+    /// What comes of a try. That no connection or no first answer comes is told before there is an outcome.
     async fn watched<T>(&self, attempt: impl Future<Output = T> + Unpin, started: Instant) -> T {
-        match select(attempt, pin!(time::sleep(connecting::TOLD_AFTER))).await {
+        let attempt = match select(attempt, pin!(time::sleep(connecting::TOLD_AFTER))).await {
+            Either::Left((tried, _)) => return tried,
+            Either::Right(((), attempt)) => attempt,
+        };
+        let Endpoint {
+            connecting, trouble, ..
+        } = &*self.endpoint;
+        if connecting.is_slow() {
+            self.notices.unconnected(trouble, started);
+        }
+        let quiet = connecting::QUIET.saturating_sub(connecting::TOLD_AFTER);
+        match select(attempt, pin!(time::sleep(quiet))).await {
             Either::Left((tried, _)) => tried,
             Either::Right(((), attempt)) => {
-                let Endpoint {
-                    connecting, trouble, ..
-                } = &*self.endpoint;
-                if connecting.is_slow() {
-                    self.notices.unconnected(trouble, started);
+                if self.notices.is_doubtful(trouble) {
+                    let left = self.timeout.saturating_sub(connecting::QUIET);
+                    self.notices.unanswered(trouble, left);
                 }
                 attempt.await
             }

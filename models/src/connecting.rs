@@ -18,6 +18,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a try waits for its connection before people are told.
 pub(crate) const TOLD_AFTER: Duration = Duration::from_secs(2);
 
+/// How long a model that never answered may be quiet before people are told, where nobody knows of its connection.
+pub(crate) const QUIET: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 10 });
+
 /// From when on a connection counts as slow: early enough to be known when people are to be told.
 #[cfg(not(target_arch = "wasm32"))]
 const SLOW: Duration = Duration::from_millis(1500);

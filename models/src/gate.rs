@@ -41,11 +41,16 @@ pub trait Gate {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::collections::BTreeMap;
+    use std::rc::Rc;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use bytes::Bytes;
     use capo_core::llm::{ChatRequest, Message, Role};
+    use capo_core::notice::Notice;
+    use futures::channel::oneshot;
     use futures::executor::block_on;
     use http::{Request, Response};
     use indexmap::IndexMap;
@@ -55,9 +60,9 @@ mod tests {
     use super::*;
     use crate::Builder;
 
-    /// Answers the first request, and refuses all further ones.
+    /// Answers the first request, once it is let if it is to wait for that, and refuses all further ones.
     #[derive(Default)]
-    struct Once(Arc<AtomicU64>);
+    struct Once(Arc<AtomicU64>, Arc<Mutex<Option<oneshot::Receiver<()>>>>);
 
     impl Carrier for Once {
         fn carry(&self, request: Request<Bytes>) -> WasmBoxedFuture<'static, Response<Bytes>> {
@@ -75,7 +80,13 @@ mod tests {
                 _ => (403, refusal),
             };
             let response = Response::builder().status(status).body(body.to_string().into());
-            Box::pin(async move { response.unwrap() })
+            let held = self.1.lock().unwrap().take();
+            Box::pin(async move {
+                if let Some(held) = held {
+                    held.await.unwrap();
+                }
+                response.unwrap()
+            })
         }
     }
 
@@ -89,7 +100,7 @@ mod tests {
         }
 
         fn carrier(&self) -> Option<Arc<dyn Carrier>> {
-            Some(Arc::new(Self(Arc::clone(&self.0))))
+            Some(Arc::new(Self(Arc::clone(&self.0), Arc::clone(&self.1))))
         }
     }
 
@@ -107,5 +118,36 @@ mod tests {
         let refused = ask().unwrap_err().to_string();
         assert!(refused.contains("403"), "{refused}");
         assert_eq!(gate.0.load(Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn a_model_behind_a_gate_that_never_answered_is_told_of_by_its_own_name() {
+        let (tell, told) = oneshot::channel();
+        let keys: BTreeMap<String, String> = BTreeMap::new();
+        let gate = Once(Arc::default(), Arc::new(Mutex::new(Some(told))));
+        let table =
+            json!({ "provider": "openai-compatible", "base_url": "http://m/v1", "model": "m", "retries": 0 });
+        let (said, tell) = (Rc::new(RefCell::new(Vec::new())), RefCell::new(Some(tell)));
+        let heard = Rc::clone(&said);
+        let observer = Rc::new(move |notice: &Notice| {
+            heard.borrow_mut().push(match notice {
+                Notice::Waiting(wait) => wait.to_string(),
+                other => format!("{other:?}"),
+            });
+            if let Some(tell) = tell.take() {
+                tell.send(()).unwrap();
+            }
+        });
+        let builder = Builder::new(&keys).gate(&gate).observer(observer);
+        let models = builder.build(&IndexMap::from([(Role::Agent, table)])).unwrap();
+        let model = models.get(Role::Agent).unwrap();
+        let asked = ChatRequest::new(vec![Message::user("Hi")]);
+        model.chat(asked).await.unwrap();
+        let said = said.borrow();
+        assert_eq!(
+            said[0],
+            "no answer yet from m: it is slow, or out of reach, after 3 s"
+        );
+        assert!(said.len() == 2 && said[1].starts_with("Answered"), "{said:?}");
     }
 }

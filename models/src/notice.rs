@@ -6,7 +6,7 @@ use std::time::Duration;
 use capo_core::llm::FailureKind;
 use capo_core::notice::{Notice, Observer, Wait};
 
-use crate::connecting::{PATIENCE, TOLD_AFTER};
+use crate::connecting::{PATIENCE, QUIET, TOLD_AFTER};
 use crate::failure::Failure;
 use crate::time::Instant;
 
@@ -17,11 +17,18 @@ pub(crate) struct Notices {
     pub(crate) model: String,
     pub(crate) provider: String,
     pub(crate) host: String,
+    /// Whether nobody here can tell connecting from waiting for an answer: in a browser, and behind a gate.
+    pub(crate) is_blind: bool,
 }
 
-/// When somebody was last told that calls of a model wait, until one is answered.
+/// What people were told of a model's calls.
 #[derive(Debug, Default)]
-pub(crate) struct Trouble(Cell<Option<Instant>>);
+pub(crate) struct Trouble {
+    /// When somebody was last told that they wait, until one is answered.
+    told: Cell<Option<Instant>>,
+    /// Whether any was ever answered, be it with a failure.
+    is_answered: Cell<bool>,
+}
 
 impl Notices {
     /// A call waits before it is tried again.
@@ -33,6 +40,9 @@ impl Notices {
         wait: Duration,
         next_try: (u32, u32),
     ) {
+        if failure.status.is_some() {
+            trouble.is_answered.set(true);
+        }
         self.tell(trouble, || Wait {
             kind: failure.kind,
             message: message.to_owned(),
@@ -63,15 +73,34 @@ impl Notices {
             seconds: PATIENCE.saturating_sub(TOLD_AFTER).as_secs_f64(),
             ..self.wait()
         });
-        trouble.0.set(Some(started));
+        trouble.told.set(Some(started));
+    }
+
+    /// Whether a model that does not answer for [`QUIET`] may as well be out of reach.
+    pub(crate) fn is_doubtful(&self, trouble: &Trouble) -> bool {
+        self.is_blind && !trouble.is_answered.get()
+    }
+
+    /// No call was ever answered, and one that has `left` of its time is under way for [`QUIET`].
+    pub(crate) fn unanswered(&self, trouble: &Trouble, left: Duration) {
+        self.tell(trouble, || Wait {
+            kind: FailureKind::Timeout,
+            message: format!("it is slow, or out of reach, after {} s", QUIET.as_secs()),
+            seconds: left.as_secs_f64(),
+            ..self.wait()
+        });
     }
 
     /// A try that started at `started` was answered.
     pub(crate) fn answered(&self, trouble: &Trouble, started: Instant) {
+        let is_first = !trouble.is_answered.replace(true);
         if let Some(observer) = &self.observer
-            && trouble.0.get().is_some_and(|since| since <= started)
+            && trouble
+                .told
+                .get()
+                .is_some_and(|since| is_first || since <= started)
         {
-            trouble.0.set(None);
+            trouble.told.set(None);
             observer(&Notice::Answered {
                 model: self.model.clone(),
                 host: self.host.clone(),
@@ -81,7 +110,7 @@ impl Notices {
 
     fn tell(&self, trouble: &Trouble, wait: impl FnOnce() -> Wait) {
         if let Some(observer) = &self.observer {
-            trouble.0.set(Some(Instant::now()));
+            trouble.told.set(Some(Instant::now()));
             observer(&Notice::Waiting(wait()));
         }
     }

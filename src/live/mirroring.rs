@@ -5,6 +5,7 @@
 
 use capo_api::{ClientError, RunOrigin, RunShown, RunStage};
 use capo_core::journal::slim;
+use capo_models::Wait;
 use futures::StreamExt as _;
 use futures::channel::mpsc::{self, UnboundedReceiver};
 use futures::future::{Either, select};
@@ -16,7 +17,7 @@ use super::fold::Folded;
 use super::keeping::{Keeping, forget_mirror};
 use super::phase::Phase;
 use super::run::{Inherited, Inner, Run};
-use super::server_events::{ServerEvent, ServerEvents};
+use super::server_events::{ServerEvent, ServerEvents, events_of};
 use super::server_phase::{Coming, Connection, Left, why};
 use crate::storage::{RunRecord, server_id};
 use crate::team::{Server, Standing, Team, sentence};
@@ -34,6 +35,9 @@ const GATHER: u32 = 60;
 
 /// Connections of a tab that stay open: a browser makes few to one server, and requests need some of them.
 const MOST: u32 = 2;
+
+/// The fewest seconds for which it is shown that a model is waited for.
+const MOMENT: f64 = 2.0;
 
 /// Events taken in at once.
 const AT_ONCE: usize = 250;
@@ -172,7 +176,7 @@ impl Run {
             return Left::NotAllowed;
         }
         let lines = self.peek(Folded::lines);
-        let Some(mut events) = ServerEvents::of(on_server, lines) else {
+        let Some(mut events) = events_of(on_server, lines) else {
             return Left::Lost;
         };
         let mut connection = Connection::new(lines, detail.run.revision);
@@ -299,15 +303,16 @@ impl Run {
                     keeping.shown(&shown, team).await;
                     self.show();
                 }
+                // What is heard of late is shown for a moment.
+                ServerEvent::Waits(wait) => self.wait_for(wait.map(|wait| Wait {
+                    seconds: wait.seconds.max(MOMENT),
+                    ..wait
+                })),
                 ServerEvent::Strange => {
                     let newer =
                         "The server tells of this run what this page does not understand. Reload the page.";
                     self.phase.set(Phase::Failed(newer.to_owned()));
                     return Err(Left::NotAllowed);
-                }
-                ServerEvent::Lost => {
-                    self.take_lines(std::mem::take(&mut whole), keeping).await?;
-                    return Err(Left::Lost);
                 }
             }
         }

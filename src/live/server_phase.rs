@@ -4,6 +4,7 @@ use capo_api::{RunStage, RunWish};
 
 use super::phase::{Pause, Phase};
 use crate::storage::ServerRun;
+use crate::team::again;
 
 impl Phase {
     /// What a run of the server is doing; `start` is when it is to start, in milliseconds since 1970, if that is to come.
@@ -53,10 +54,10 @@ impl Left {
     pub(super) fn wait(self, looks: u32) -> Option<u32> {
         let (first, longest) = match self {
             Self::Unseen | Self::NotAllowed => return None,
+            Self::Lost => return Some(again(looks)),
             Self::Elsewhere => (1_000, 1_000),
             Self::Crowded => (3_000, 3_000),
             Self::Again => (100, 10_000),
-            Self::Lost => (1_000, 30_000),
             Self::Rests => (5_000, 60_000),
         };
         Some(u32::min(longest, first << looks.min(16)))

@@ -45,7 +45,7 @@ impl Run {
             Some(Report::Failed { message }) => self.failed(message),
             Some(Report::Refused { reason }) => self.refuse(reason),
             Some(Report::Lost) => self.lose_stored(),
-            Some(Report::Waits { notice }) => self.wait_for(notice),
+            Some(Report::Waits { notice }) => self.hear_of_wait(notice),
             Some(Report::Unsaved { chunks }) => self.answer(&chunks),
             // Answers to questions that a run does not ask.
             Some(
@@ -61,13 +61,21 @@ impl Run {
         }
     }
 
-    /// Notes who is waited for. Of several waits at once the last one is shown.
-    fn wait_for(self, notice: Notice) {
+    /// Notes who is waited for from now on, if anybody is.
+    pub(super) fn wait_for(self, wait: Option<Wait>) {
+        let now = js_sys::Date::now();
+        self.inner.update_value(|inner| {
+            inner.waits = wait.map(|wait| {
+                let until = now + 1000.0 * wait.seconds;
+                (wait, until)
+            });
+        });
+    }
+
+    /// Of several waits at once the last one is shown.
+    fn hear_of_wait(self, notice: Notice) {
         match notice {
-            Notice::Waiting(wait) => {
-                let until = js_sys::Date::now() + 1000.0 * wait.seconds;
-                self.inner.update_value(|inner| inner.waits = Some((wait, until)));
-            }
+            Notice::Waiting(wait) => self.wait_for(Some(wait)),
             Notice::Answered { model, .. } => {
                 let goes_on = |(wait, _): &(Wait, f64)| wait.model != model;
                 self.inner

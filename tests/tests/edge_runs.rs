@@ -11,7 +11,7 @@ mod told_runs;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use capo_gateway::cases::KEY;
@@ -410,6 +410,26 @@ fn a_run_is_watched_paused_steered_and_resumed_by_who_may() {
     assert_eq!(seen, journal.len());
     let watched = here.capo(folder.path(), &format!("watch {id} --json"));
     assert!(matches!(watched.code, Some(0 | 2)), "{}", watched.stderr);
+}
+
+#[test]
+fn who_watches_is_told_whom_a_run_waits_for() {
+    let (here, folder) = (
+        Here::new("http://127.0.0.1:1/v1", "none"),
+        TempDir::new().unwrap(),
+    );
+    let model = "provider = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"none\"";
+    let text = DESK.replace("provider = \"simulated\"\nlatency = 0.01", model);
+    std::fs::write(folder.path().join("study.toml"), text).unwrap();
+    let id = here.start(folder.path());
+    let mut watch = here.command(folder.path(), &format!("watch {id}"));
+    let mut watching = watch.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(watching.stderr.take().unwrap()).lines();
+    let waits = said.find(|line| line.as_ref().unwrap().starts_with("127.0.0.1:1 failed (HTTP 502"));
+    let stop = json!({ "order": "stop" });
+    here.ask("ada", "POST", &format!("/api/runs/{id}/orders"), &stop);
+    watching.wait().unwrap();
+    assert!(waits.is_some());
 }
 
 #[test]

@@ -5,11 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_api::event;
+use capo_hosted::{Waits, left};
 use futures::future::{Either, select};
 use futures::stream::unfold;
 use worker::{Delay, Response};
 
 use super::kept::Kept;
+use crate::runtime::now;
 
 /// Bytes of a journal that are read at once.
 const AT_ONCE: usize = 1 << 18;
@@ -44,6 +46,7 @@ pub(super) fn events(kept: Rc<Kept>, from: u64) -> worker::Result<Response> {
         next: from,
         revision,
         told: None,
+        waits: None,
         has_begun: false,
         kept,
     };
@@ -65,6 +68,8 @@ struct Watcher {
     revision: u64,
     /// The version of the run that they were told of.
     told: Option<u64>,
+    /// What they were told of whom it waits for.
+    waits: Waits,
     has_begun: bool,
 }
 
@@ -110,6 +115,12 @@ impl Watcher {
         if self.next >= self.kept.shown().lines && self.told != Some(version) {
             self.told = Some(version);
             self.tell_run(&mut news)?;
+        }
+        let waits = self.kept.waits();
+        if waits != self.waits {
+            let wait = waits.as_ref().and_then(|waits| left(waits, now().cast_signed()));
+            event::write(&mut news, event::WAITS, None, &serde_json::to_string(&wait)?);
+            self.waits = waits;
         }
         Ok(news)
     }

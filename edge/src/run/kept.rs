@@ -5,7 +5,7 @@ use std::cell::{Cell, Ref, RefCell};
 use capo_api::RunShown;
 use capo_core::control::Control;
 use capo_core::journal::{SteerEvent, StoreError};
-use capo_hosted::Waiting;
+use capo_hosted::{Waiting, Waits};
 use serde::Deserialize;
 use worker::{SqlStorage, SqlStorageValue};
 
@@ -33,6 +33,7 @@ pub(super) struct Kept {
     /// Rung at every change and line.
     pub(super) changed: Bell,
     waiting: RefCell<Waiting>,
+    waits: RefCell<Waits>,
     /// Whether the run was taken up without a further line.
     is_claimed: Cell<bool>,
     is_gone: Cell<bool>,
@@ -101,6 +102,7 @@ impl Kept {
             version: Cell::new(0),
             changed: Bell::default(),
             waiting: RefCell::default(),
+            waits: RefCell::default(),
             is_claimed: Cell::new(false),
             is_gone: Cell::new(false),
         }
@@ -122,6 +124,17 @@ impl Kept {
     /// Says that it was deleted.
     pub(super) fn leave(&self) {
         self.is_gone.set(true);
+        self.changed.ring();
+    }
+
+    /// The model that its search waits for. It is not written: a search that goes on from the journal waits anew.
+    pub(super) fn waits(&self) -> Waits {
+        self.waits.borrow().clone()
+    }
+
+    /// Notes the model that its search waits for.
+    pub(super) fn wait_for(&self, waits: Waits) {
+        self.waits.replace(waits);
         self.changed.ring();
     }
 

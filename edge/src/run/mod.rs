@@ -292,6 +292,7 @@ impl RunObject {
     async fn leave(&self, kept: &Rc<Kept>, left: Left) -> worker::Result<()> {
         *self.control.borrow_mut() = None;
         kept.unclaim()?;
+        kept.wait_for(None);
         kept.change(|shown| {
             shown.stage = left.stage;
             shown.status = left.status;

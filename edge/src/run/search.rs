@@ -9,7 +9,7 @@ use capo_core::control::Control;
 use capo_core::journal::{Event, Journal};
 use capo_core::reading::progress::Progress;
 use capo_core::{Outcome, RunError};
-use capo_hosted::{Prepared, silent};
+use capo_hosted::{Prepared, waits};
 use capo_models::{Turn, Yielding};
 use capo_workloads::files::MemoryFiles;
 use futures::FutureExt as _;
@@ -108,7 +108,9 @@ impl Search {
         (prepared, keys): (Prepared, Keys),
         control: &Control,
     ) -> Result<Self, String> {
-        let models = prepared.models(&keys, None, &PRICES, control)?;
+        let waiting = Rc::clone(kept);
+        let observer = waits(|| now().cast_signed(), move |waits| waiting.wait_for(waits));
+        let models = prepared.models(&keys, None, &PRICES, control, Rc::clone(&observer))?;
         let spent = Rc::new(Bell::default());
         let models = Rc::new(Yielding::new(models, turns(Rc::clone(&spent))));
         let lines = kept.journal().map_err(|error| error.to_string())?;
@@ -118,7 +120,7 @@ impl Search {
         let clock = Rc::new(Elapsed { since: now() });
         let mut options = prepared
             .setup
-            .options(moment(now()), clock, control.clone(), silent());
+            .options(moment(now()), clock, control.clone(), observer);
         options.concurrency = options.concurrency.min(MOST_CALLS);
         let outcome = capo_core::optimize(prepared.setup.problem, journal, models, options);
         Ok(Self {

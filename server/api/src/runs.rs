@@ -230,6 +230,8 @@ pub mod event {
     pub const STUDY: &str = "study";
     /// A [`RunShown`](super::RunShown): at first, and whenever something about the run changes.
     pub const RUN: &str = "run";
+    /// The [`Wait`](capo_core::notice::Wait) for a model, with the seconds that are left of it, or `null` once it is over.
+    pub const WAITS: &str = "waits";
 
     /// Writes an event as it is sent.
     pub fn write(to: &mut String, name: &str, id: Option<u64>, data: &str) {

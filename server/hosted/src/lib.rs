@@ -5,11 +5,13 @@ mod moment;
 mod steering;
 mod study;
 mod waiting;
+mod waits;
 
 pub use moment::millis;
 pub use steering::{by_hand, steering};
-pub use study::{Prepared, SharedKeys, check_size, silent, trained};
+pub use study::{Prepared, SharedKeys, check_size, trained};
 pub use waiting::Waiting;
+pub use waits::{Waits, left, waits};
 
 /// Runs of one member at a time, unless an operator says otherwise.
 pub const RUNS_OF_MEMBER: u32 = 8;

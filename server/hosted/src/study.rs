@@ -1,7 +1,6 @@
 //! A study that is to run on shared keys, joined with its workloads.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use capo_api::REWRITER;
@@ -128,7 +127,7 @@ impl Prepared {
         }
     }
 
-    /// Who answers, until `control` interrupts it; `rewriters` opens those that were trained here.
+    /// Who answers, until `control` interrupts it; `rewriters` opens those that were trained here, `observer` hears of waits.
     ///
     /// # Errors
     /// Which table of the study cannot be served.
@@ -138,6 +137,7 @@ impl Prepared {
         rewriters: Option<&dyn LocalModels>,
         prices: &Arc<PriceTable>,
         control: &Control,
+        observer: Observer,
     ) -> Result<Models, String> {
         let none = NoKeys::new();
         let study = self.setup.problem.study();
@@ -149,7 +149,7 @@ impl Prepared {
             .seed(study.study.seed)
             .prices(PriceTable::clone(prices))
             .control(control.clone())
-            .observer(silent())
+            .observer(observer)
             .build(&study.asked_tables());
         models.map_err(|error| error.to_string())
     }
@@ -173,9 +173,4 @@ pub fn check_size(study: &Study) -> Result<(), String> {
         }
         _ => Ok(()),
     }
-}
-
-/// Waits of models are nobody's news here.
-pub fn silent() -> Observer {
-    Rc::new(|_| {})
 }

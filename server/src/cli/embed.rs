@@ -16,6 +16,7 @@ use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars};
 use super::{Outside, Told};
 use crate::files::write_whole;
+use crate::progress::Progress;
 use crate::session::{SessionError, StudyFile, block_on};
 
 /// Characters of a text that a message repeats.
@@ -118,18 +119,28 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
     };
     if only_writer.is_some() && !missing.is_empty() {
         let keys = file.keys();
+        let progress = Progress::of_evaluation(args.told.log);
         let embedder = Builder::new(&keys)
             .prices(args.told.prices.table()?)
+            .observer(progress.of_waits())
             .embedder(&file.study.models)
             .map_err(wrong_model)?;
         // Before anything is paid for.
         write(&path, &embeddings)?;
-        block_on(async {
-            for batch in missing.chunks(args.batch.get()) {
-                made.add(&embedder, batch, &mut embeddings, &path).await?;
+        let ended = block_on(async {
+            let making = async {
+                for batch in missing.chunks(args.batch.get()) {
+                    made.add(&embedder, batch, &mut embeddings, &path).await?;
+                }
+                Ok::<(), Failure>(())
+            };
+            tokio::select! {
+                ended = making => ended,
+                () = progress.keep_telling() => Ok(()),
             }
-            Ok::<(), Failure>(())
-        })??;
+        });
+        progress.finish();
+        ended??;
     }
     if args.told.json {
         print_json(&made)?;

@@ -195,6 +195,20 @@ impl Progress {
         Rc::new(move |notice| shown.borrow_mut().hear(notice))
     }
 
+    /// Shows the model that a run elsewhere waits for from now on, if it waits for one.
+    pub fn wait_for(&self, wait: Option<Wait>) {
+        let mut shown = self.0.borrow_mut();
+        let notice = match (wait, &shown.waiting.now) {
+            (Some(wait), _) => Notice::Waiting(wait),
+            (None, Some((Wait { model, host, .. }, _))) => Notice::Answered {
+                model: model.clone(),
+                host: host.clone(),
+            },
+            (None, None) => return,
+        };
+        shown.hear(&notice);
+    }
+
     /// Goes on telling how far the run is while nothing happens; never ends. Once a second is enough.
     pub async fn keep_telling(&self) {
         loop {

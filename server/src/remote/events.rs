@@ -2,6 +2,7 @@
 
 use capo_api::{ClientError, RunShown, event, events_path};
 use capo_core::backoff::{Backoff, FIRST_WAIT};
+use capo_core::notice::Wait;
 use eventsource_stream::{EventStreamError, Eventsource as _};
 use futures::StreamExt as _;
 use futures::stream::LocalBoxStream;
@@ -23,6 +24,8 @@ pub enum Told {
     Line(String),
     /// The first line is this one from now on.
     Study(String),
+    /// The model that it waits for, if it waits for one.
+    Waits(Option<Wait>),
     /// Lines are told anew from the first one on; what was told of them does not hold.
     Anew,
     /// The connection broke, for this reason; it is made again.
@@ -141,6 +144,7 @@ impl<'a> Events<'a> {
                 Ok(Some(Told::Line(said.data)))
             }
             event::STUDY => Ok(Some(Told::Study(said.data))),
+            event::WAITS => Ok(serde_json::from_str(&said.data).ok().map(Told::Waits)),
             // A later version may say more.
             _ => Ok(None),
         }

@@ -124,6 +124,7 @@ pub(crate) enum Say {
     Run(Value),
     Lines(u64, Vec<String>),
     Study(String),
+    Waits(Value),
     Comment,
     /// The connection breaks in the middle of an event.
     Break,
@@ -144,6 +145,7 @@ pub(crate) fn events(says: &[Say]) -> Response {
                 }
             }
             Say::Study(line) => texts.push(format!("event: study\ndata: {line}\n\n")),
+            Say::Waits(wait) => texts.push(format!("event: waits\ndata: {wait}\n\n")),
             Say::Comment => texts.push(":\n\n".into()),
             Say::Break => texts.push("event: line\ndata: {\"event\":\"cand".into()),
             Say::Silence => is_whole = true,

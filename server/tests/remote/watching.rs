@@ -127,6 +127,32 @@ fn lines_under_another_first_line_are_read_anew() {
 }
 
 #[test]
+fn a_run_that_waits_for_a_model_says_so() {
+    let wait = json!({
+        "model": "openai/gpt-5", "provider": "openai", "host": "api.openai.com", "kind": "unreachable",
+        "message": "no route\u{1b}[2J", "seconds": 4.0, "is_asked": false, "next_try": [3, 6],
+    });
+    let mut says = vec![
+        Say::Run(run("running", 0, 0)),
+        Say::Waits(wait),
+        Say::Waits(Value::Null),
+    ];
+    says.extend(whole());
+    let (place, stub) = (Place::new(), telling(vec![says]));
+    let ended = place.capo(&format!("watch {ID} --remote {}", stub.url));
+    let words = "cannot reach api.openai.com: trying again in 4 s, 3 of 6\n";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    let ended = ended_of_env(&mut place.command(&format!("watch {ID} --log json")), &stub);
+    for words in [
+        r#""log":"wait""#,
+        r#""host":"api.openai.com""#,
+        r#""log":"answered""#,
+    ] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_run_that_failed_or_is_paused_is_told_with_its_code() {
     let place = Place::new();
     let error = "no key is shared with desk\nthat may ask gpt-5";

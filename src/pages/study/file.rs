@@ -169,7 +169,7 @@ fn take_text(form: Form, file: File, text: String) {
 pub(super) fn take_handed_over(form: Form, on_server: OnServer) {
     let (HandedFile(file), team) = (expect_context(), expect_context::<Team>());
     if let Some(file) = file.try_update_value(Option::take).flatten()
-        && !tau2::take_archive(form, &file)
+        && !tau2::take_archive(form, &file, Some(team.member()))
     {
         take_file(form, file, Some(team.member()));
     }

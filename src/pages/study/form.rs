@@ -141,6 +141,14 @@ impl Form {
         Some(new)
     }
 
+    /// Says where a form is shown that this browser keeps nothing of the tau2 benchmark any more.
+    pub(super) fn lose_benchmark() {
+        if let Some(form) = SHOWN.get() {
+            // The page may be left by now.
+            let _ = form.benchmark.try_set(Vec::new());
+        }
+    }
+
     /// Changes the draft.
     pub(super) fn edit(self, edit: impl FnOnce(&mut Draft)) {
         self.draft.update(edit);

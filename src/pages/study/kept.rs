@@ -39,6 +39,9 @@ impl Place {
     }
 }
 
+/// Where it stands in local storage who took files of the tau2 benchmark from a project.
+const BENCHMARK_TAKEN: &str = "capo.benchmark.taken";
+
 /// How long a draft must rest before it is kept, in milliseconds.
 const REST: u32 = 200;
 
@@ -299,7 +302,7 @@ fn keep(place: Place, draft: &Draft) {
     }
 }
 
-/// Forgets, here and in the browser's storage, the drafts that somebody took from a project once they sign out, in this tab
+/// Forgets, here and in the browser's storage, the drafts and the benchmark that somebody took from a project once they sign out, in this tab
 /// or another, or somebody else signs in. Where a session has ended by itself they wait for who signs in again.
 pub fn forget_with_the_team(team: Team) {
     let standing = team.standing();
@@ -317,7 +320,33 @@ fn is_gone(taken_by: &str, has_left: bool, member: Option<&str>) -> bool {
     has_left || member.is_some_and(|member| member != taken_by)
 }
 
+/// Notes that a member took files of the tau2 benchmark from a project: what is kept of it goes with them.
+pub(super) fn note_benchmark(member: &str) {
+    if let Some(local) = local() {
+        // Where nothing can be noted, the benchmark can be forgotten by hand.
+        let _ = local.set_item(BENCHMARK_TAKEN, member);
+    }
+}
+
+fn forget_benchmark(is_gone: impl Fn(&str) -> bool) {
+    let taken_by = local().and_then(|local| local.get_item(BENCHMARK_TAKEN).ok().flatten());
+    if taken_by.is_none_or(|taken_by| !is_gone(&taken_by)) {
+        return;
+    }
+    spawn_local(async move {
+        // Where it fails the note stays, and it is tried when somebody leaves again.
+        if let Ok(storage) = Storage::open().await
+            && storage.forget_benchmark().await.is_ok()
+            && let Some(local) = local()
+        {
+            let _ = local.remove_item(BENCHMARK_TAKEN);
+            Form::lose_benchmark();
+        }
+    });
+}
+
 fn forget(is_gone: impl Fn(&str) -> bool) {
+    forget_benchmark(&is_gone);
     let is_taken = |draft: &Draft| draft.taken_by.as_deref().is_some_and(&is_gone);
     say(|keeping| keeping.former = keeping.former.take().filter(|former| !is_taken(former)));
     for place in [Place::Draft, Place::Former] {

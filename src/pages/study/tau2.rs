@@ -17,6 +17,7 @@ use super::draft::{DESCRIPTIONS, EMBEDDINGS};
 use super::field::{Wrong, id};
 use super::file::text_of;
 use super::form::{Form, Said};
+use super::kept::note_benchmark;
 use super::place::Place;
 use super::rows::Exclude;
 use super::setting_field::SettingField;
@@ -155,7 +156,8 @@ fn Drop() -> impl IntoView {
     let form = expect_context::<Form>();
     let busy = form.taking_in;
     let chosen = Callback::new(move |files: Vec<File>| {
-        keep(form, files.into_iter().map(|file| (path(&file), file)).collect());
+        let files = files.into_iter().map(|file| (path(&file), file)).collect();
+        keep(form, files, None);
     });
     view! {
         <div class="drop" id="f-workload-data" tabindex="-1">
@@ -323,11 +325,14 @@ fn look_for_data(form: Form) {
     });
 }
 
-/// Has files kept, and goes over to the benchmark.
-fn keep(form: Form, files: Vec<(String, File)>) {
+/// Has files kept, and goes over to the benchmark. The `member` is who took them from a project, if they are of one.
+fn keep(form: Form, files: Vec<(String, File)>, member: Option<String>) {
     form.taking_in.set(true);
     spawn_local(async move {
         let kept = keep_benchmark(files).await;
+        if let (Ok(()), Some(member)) = (&kept, member) {
+            note_benchmark(&member);
+        }
         // The page may be left by then.
         let _ = form.taking_in.try_set(false);
         match kept {
@@ -357,7 +362,7 @@ pub(super) fn take_dropped(form: Form, event: &DragEvent) -> bool {
             form.taking_in.set(true);
             spawn_local(async move {
                 match files_of(&folder).await {
-                    Ok(files) => keep(form, files),
+                    Ok(files) => keep(form, files, None),
                     Err(message) => {
                         // The page may be left by then.
                         let _ = form.taking_in.try_set(false);
@@ -369,14 +374,14 @@ pub(super) fn take_dropped(form: Form, event: &DragEvent) -> bool {
         return true;
     }
     let file = transfer.files().and_then(|files| files.get(0));
-    file.is_some_and(|file| take_archive(form, &file))
+    file.is_some_and(|file| take_archive(form, &file, None))
 }
 
-/// Takes an archive in; false where it is none.
-pub(super) fn take_archive(form: Form, file: &File) -> bool {
+/// Takes an archive in, which a `member` took from a project if it is of one; false where it is none.
+pub(super) fn take_archive(form: Form, file: &File, member: Option<String>) -> bool {
     let is_one = file.name().to_lowercase().ends_with(".zip");
     if is_one && !form.taking_in.get_untracked() {
-        keep(form, vec![(file.name(), file.clone())]);
+        keep(form, vec![(file.name(), file.clone())], member);
     }
     is_one
 }

@@ -17,7 +17,7 @@ use crate::SECRET;
 use crate::page::open;
 
 /// What the airline reads.
-const AIRLINE: &[&str] = &[
+pub(crate) const AIRLINE: &[&str] = &[
     "domains/airline/db.json",
     "domains/airline/policy.md",
     "domains/airline/tasks.json",
@@ -38,7 +38,7 @@ const TELECOM: &[&str] = &[
 ];
 
 /// An archive as code hosts make it of a checkout, with one domain alone.
-fn archive(data: &Path, folder: &Path, files: &[&str]) -> PathBuf {
+pub(crate) fn archive(data: &Path, folder: &Path, files: &[&str]) -> PathBuf {
     let path = folder.join("tau2-bench-main.zip");
     let mut archive = ZipWriter::new(File::create(&path).unwrap());
     for file in files {

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use capo_browser::Browser;
+use capo_tests::shared::shared;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::benchmark::drop_on_page;
+use crate::benchmark::{AIRLINE, archive, drop_on_page};
 use crate::team::{address, browser, made_project, server, team_of_ada, with_link, with_password};
 use crate::{STORED, barriers};
 
@@ -226,4 +227,30 @@ async fn what_was_taken_from_a_project_goes_with_who_took_it_and_one_s_own_draft
     browser.go("/study").await;
     browser.until_shown("Back to the former draft, “Mine”").await;
     until_forgotten(&browser).await;
+}
+
+#[tokio::test]
+async fn the_benchmark_that_was_taken_from_a_project_goes_with_who_took_it() {
+    let Some(data) = shared("tau2/data") else { return };
+    let (folder, files) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (server, link) = server(&folder);
+    let browser = browser(&server).await;
+    made_project(&browser, &server, &link).await;
+    browser
+        .choose("Data set", &archive(&data, files.path(), AIRLINE))
+        .await;
+    browser.until_shown("tau2-bench-main.zip was taken in").await;
+    browser.click("tau2-bench-main.zip").await;
+    browser.click("New study from this data").await;
+    browser.until_shown("The benchmark was taken in.").await;
+    assert!(keeps(&browser, "# Airline Agent Policy").await);
+    browser.click("Sign out").await;
+    browser
+        .until("the team's benchmark is gone", async || {
+            !keeps(&browser, "# Airline Agent Policy").await
+        })
+        .await;
+    browser
+        .until_shown("airline domain of the benchmark is not in this browser yet")
+        .await;
 }

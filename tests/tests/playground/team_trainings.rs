@@ -65,6 +65,14 @@ const STOP: &str = "const trainings = '/api/projects/help-desk/trainings';
     }
     return training.id";
 
+/// Has the next connection that the page listens on refused.
+const REFUSE_ONCE: &str = "const Real = EventSource;
+    window.EventSource = function (path) {
+        window.EventSource = Real;
+        return new Real(path.replace('/events', '/nothing'));
+    };
+    return true";
+
 /// Has a training that learned from a run on rows used as rewriter: the rows come along, and it runs where it was trained.
 async fn use_on_rows(ada: &Browser) {
     let search = SEARCH.replace("STUDY", &json!(SUMS).to_string());
@@ -103,6 +111,7 @@ async fn a_rewriter_is_trained_and_used() {
     let tick = "document.querySelector('fieldset input[type=checkbox]').click(); return true";
     ada.js(tick).await;
     ada.fill("Settings", SETTINGS).await;
+    ada.js(REFUSE_ONCE).await;
     ada.click("Start the training").await;
     ada.until_shown("First lessons").await;
     ada.until_shown("done").await;

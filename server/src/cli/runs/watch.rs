@@ -102,6 +102,7 @@ async fn follow(server: &Server, run: &str, progress: &Progress) -> Result<(Fold
                     progress.follow(&event, fold.state());
                 }
             }
+            Told::Waits(wait) => progress.wait_for(wait),
             Told::Study(line) => fold.replace_first(&line).map_err(wrong)?,
             Told::Anew => fold = Fold::default(),
             Told::Lost(reason) => warn(&format!(

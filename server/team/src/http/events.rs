@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::{Role, event};
+use capo_core::notice::Wait;
 
 use super::Server;
 use super::caller::Caller;
@@ -12,7 +13,7 @@ use super::extract::{Path, Query};
 use super::problem::Refusal;
 use super::runs::shown;
 use super::tail::{From, Watched};
-use crate::store::{Run, Store, StoreError};
+use crate::store::{Millis, Run, Store, StoreError};
 
 /// Bytes of a journal that are read at once: for who fetches it, and for each who watches and has missed some.
 const AT_ONCE: usize = 1 << 20;
@@ -39,6 +40,7 @@ impl Watched for Run {
         Self {
             lines,
             touched_at: other.touched_at,
+            waits: other.waits.clone(),
             ..self.clone()
         }
     }
@@ -46,6 +48,10 @@ impl Watched for Run {
     fn document(&self) -> (&'static str, String) {
         let document = serde_json::to_string(&shown(self.clone())).expect("documents are plain");
         (event::RUN, document)
+    }
+
+    fn waits(&self) -> Option<&(Wait, Millis)> {
+        self.waits.as_ref()
     }
 
     async fn read(store: &Store, id: &str) -> Result<Self, StoreError> {
@@ -87,7 +93,8 @@ pub(super) async fn journal(
 }
 
 /// A run from a line of its journal on, as Server-Sent Events: `line` (a line, whose number is the event's id), `study` (the
-/// first line was replaced), `run` (anything else about it).
+/// first line was replaced), `run` (anything else about it), `waits` (the model that it waits for, with the seconds that are left,
+/// or `null` once it waits for none; told for as long as that lasts, and kept nowhere).
 #[utoipa::path(
     get, path = "/api/runs/{run}/events", operation_id = "events", params(("run" = String, Path), From),
     security(("session" = []), ("token" = [])),

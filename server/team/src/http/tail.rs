@@ -13,6 +13,8 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::event;
+use capo_core::notice::Wait;
+use capo_hosted::left;
 use serde::Deserialize;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
@@ -22,7 +24,7 @@ use super::Server;
 use super::caller::{Caller, Known, Visitor};
 use super::problem::Refusal;
 use crate::places::Place;
-use crate::store::{Store, StoreError};
+use crate::store::{Millis, Store, StoreError};
 
 /// How often what is watched is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -67,6 +69,11 @@ pub(super) trait Watched: Clone + PartialEq + Send + Sync + 'static {
 
     /// What is told of it beside its lines, by which name.
     fn document(&self) -> (&'static str, String);
+
+    /// The model that it waits for, and until when.
+    fn waits(&self) -> Option<&(Wait, Millis)> {
+        None
+    }
 
     /// As it is now.
     fn read(store: &Store, id: &str) -> impl Future<Output = Result<Self, StoreError>> + Send;
@@ -214,6 +221,9 @@ async fn news<T: Watched>(server: &Server, known: &T) -> Result<(Vec<News>, T), 
     if known.as_of(now.lines(), &now) != now {
         news.push(News::Rest(of_rest(&now)));
     }
+    if known.waits() != now.waits() {
+        news.push(News::Rest(of_waits(&now, server.now())));
+    }
     let told = now.as_of(next, &now);
     Ok((news, told))
 }
@@ -223,6 +233,13 @@ fn event(name: &str, id: Option<u64>, data: &str) -> Bytes {
     let mut text = String::new();
     event::write(&mut text, name, id, data);
     text.into()
+}
+
+/// The model that is waited for, or none.
+fn of_waits(watched: &impl Watched, now: Millis) -> Bytes {
+    let wait = watched.waits().and_then(|waits| left(waits, now));
+    let document = serde_json::to_string(&wait).expect("documents are plain");
+    event(event::WAITS, None, &document)
 }
 
 /// What is told beside the lines.
@@ -362,6 +379,9 @@ impl<T: Watched> Watcher<T> {
                 self.is_behind = self.next < watched.lines();
                 if !self.is_behind {
                     self.ready.push_back(of_rest(&watched));
+                    if watched.waits().is_some() {
+                        self.ready.push_back(of_waits(&watched, self.server.now()));
+                    }
                 }
                 Some(())
             }

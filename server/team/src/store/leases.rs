@@ -55,7 +55,7 @@ impl Jobs {
     pub(super) const RUNS: Self = Self {
         table: "runs",
         stage: "stage",
-        anew: ", status = NULL, certificates = NULL",
+        anew: ", status = NULL, certificates = NULL, waits = 'null'",
         hopeless: "each worker that took it up ended before it had a further line; the servers' logs say why",
     };
     pub(super) const TRAININGS: Self = Self {

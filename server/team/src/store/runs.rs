@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use capo_api::{RunOrigin, RunStage, RunWish};
 use capo_core::journal::Status;
 use capo_core::reading::progress::{Progress, Times};
+use capo_hosted::Waits;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
@@ -56,6 +57,8 @@ pub struct Run {
     pub progress: Progress,
     /// When its lines came, as of the last round or later.
     pub times: Times,
+    /// The model that it waits for, as its worker says.
+    pub waits: Waits,
 }
 
 /// The study of a run.
@@ -123,6 +126,7 @@ impl Run {
             revision: count(row, "revision")?,
             progress: document(row, "progress")?,
             times: document(row, "times")?,
+            waits: document(row, "waits")?,
         })
     }
 }
@@ -130,7 +134,7 @@ impl Run {
 /// Runs with the names of their projects and members.
 const RUNS: &str = "SELECT runs.id, runs.project, runs.member, runs.name, runs.origin, runs.method, runs.objective, \
                     runs.stage, runs.wish, runs.status, runs.error, runs.created_at, runs.start_at, runs.touched_at, \
-                    runs.lines, runs.revision, runs.progress, runs.times, \
+                    runs.lines, runs.revision, runs.progress, runs.times, runs.waits, \
                     projects.name AS project_name, COALESCE(runs.author, members.name) AS member_name FROM runs \
                     JOIN projects ON projects.id = runs.project JOIN members ON members.id = runs.member";
 

@@ -3,6 +3,7 @@
 use capo_api::{RunStage, RunWish};
 use capo_core::journal::{Status, SteerEvent};
 use capo_core::reading::progress::{Progress, Times};
+use capo_hosted::Waits;
 use sqlx::AssertSqlSafe;
 
 use super::columns::{number, written, written_word};
@@ -187,6 +188,15 @@ impl Store {
         held(&noted.execute(&self.write).await?)
     }
 
+    /// Notes the model that a run waits for.
+    ///
+    /// # Errors
+    /// When it is lost, or the database fails.
+    pub async fn note_waits(&self, lease: &Lease, waits: &Waits) -> Result<(), NotKept> {
+        let noted = Jobs::RUNS.change(lease, "waits = $3", "").bind(written(waits));
+        held(&noted.execute(&self.write).await?)
+    }
+
     /// Lets go of a run; what it was told since its worker last heard of it counts.
     ///
     /// # Errors
@@ -194,7 +204,7 @@ impl Store {
     pub async fn leave(&self, lease: &Lease, left: &Left, now: Millis) -> Result<(), NotKept> {
         let set = "stage = CASE WHEN $3 IN ('queued', 'paused') AND wish = 'stop' THEN 'ended' \
                    WHEN $3 = 'queued' AND wish = 'pause' THEN 'paused' ELSE $3 END, \
-                   status = $4, error = $5, touched_at = $6, wish = NULL, lease_until = 0, certificates = $7, \
+                   status = $4, error = $5, touched_at = $6, wish = NULL, lease_until = 0, certificates = $7, waits = 'null', \
                    claims = CASE WHEN $3 = 'queued' THEN 0 ELSE claims END";
         let done = Jobs::RUNS
             .change(lease, set, "")

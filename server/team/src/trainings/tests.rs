@@ -373,6 +373,21 @@ fn what_is_kept_stays_where_the_folder_of_checkpoints_is_gone() {
         place
             .once(&training, |now| now.state == TrainingState::Stopped)
             .await;
+        // It would begin anew, and its log be cut to nothing.
+        place
+            .store
+            .resume_training(&by(), &training, &place.member)
+            .await
+            .unwrap();
+        let failed = place
+            .once(&training, |now| now.state == TrainingState::Failed)
+            .await;
+        let error = failed.error.unwrap();
+        assert!(
+            error.contains("a checkpoint of step 2, and its folder has none"),
+            "{error}"
+        );
+        assert_eq!(place.lines(&training).await, ["step", "told"]);
         assert_eq!(place.store.checkpoints(&training.id).await.unwrap(), kept);
         ending.cancel();
         task.await.unwrap().unwrap();

@@ -218,6 +218,9 @@ async fn carry_out(
             ended => return left(ended, told, training.kind),
         }
     }
+    if let Some(left) = without_checkpoints(server, trainings, training).await {
+        return left;
+    }
     if let Err(error) = trainings.trainer.rewind(&folder) {
         return failed(error);
     }
@@ -251,6 +254,23 @@ async fn carry_out(
             if are_kept { carried } else { partly_kept(carried) }
         }
         Err(error) => not_kept(training, &error),
+    }
+}
+
+/// Refuses to begin a training anew that had come to checkpoints, and whose folder has none.
+async fn without_checkpoints(server: &Server, trainings: &Trainings, training: &Training) -> Option<Carried> {
+    let kept = match server.store().checkpoints(&training.id).await {
+        Ok(kept) => kept,
+        Err(error) => return Some(not_kept(training, &error.into())),
+    };
+    let last = kept.last()?.shown.step;
+    match trainings.checkpoints(&training.id).await {
+        Ok(there) if there.is_empty() => Some(failed(format!(
+            "the training had come to a checkpoint of step {last}, and its folder has none any more: put them back, or \
+             start another training from what is kept of this one"
+        ))),
+        Ok(_) => None,
+        Err(error) => Some(failed(error)),
     }
 }
 

@@ -13,7 +13,7 @@ use capo_core::arena::Clock;
 use capo_core::control::Control;
 use capo_core::journal::{Event, FinishedEvent, Journal, JournalError, Status};
 use capo_core::reading::progress::{Progress, Times};
-use capo_hosted::{Prepared, SharedKeys, Waiting, silent};
+use capo_hosted::{Prepared, SharedKeys, Waiting, waits};
 use capo_workloads::files::MemoryFiles;
 
 use super::Shared;
@@ -227,7 +227,15 @@ async fn search(
         is_ending: Cell::new(false),
         is_lost: Cell::new(false),
     });
-    let models = match prepared.models(keys, Some(rewriters), server.prices(), &ear.control) {
+    let observer = {
+        let (server, shared) = (server.clone(), Arc::clone(shared));
+        waits(
+            move || server.now(),
+            move |waits| shared.change(|news| news.waits = Some(waits)),
+        )
+    };
+    let (prices, heard) = (server.prices(), Rc::clone(&observer));
+    let models = match prepared.models(keys, Some(rewriters), prices, &ear.control, heard) {
         Ok(models) => Rc::new(models),
         Err(error) => return Carried::Failed(error),
     };
@@ -248,7 +256,7 @@ async fn search(
     let started_at = crate::http::moment(server.now());
     let mut options = prepared
         .setup
-        .options(started_at, clock, ear.control.clone(), silent());
+        .options(started_at, clock, ear.control.clone(), observer);
     options.concurrency = options.concurrency.min(MOST_CALLS);
     let outcome = tokio::select! {
         outcome = capo_core::optimize(prepared.setup.problem, journal, models, options) => outcome,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use capo_core::reading::progress::{Progress, Times};
-use capo_hosted::RUNS_OF_MEMBER;
+use capo_hosted::{RUNS_OF_MEMBER, Waits};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
@@ -66,6 +66,8 @@ struct News {
     is_lost: bool,
     /// What lists are to show of it, until that is written.
     figures: Option<(Progress, Times)>,
+    /// The model that it waits for, until that is written.
+    waits: Option<Waits>,
 }
 
 impl News {
@@ -239,7 +241,7 @@ async fn attend(
     lease
 }
 
-/// Renews a lease for as long as it is polled, hands on what the run is told, and writes what lists show of it.
+/// Renews a lease for as long as it is polled, hands on what the run is told, and writes what is shown of it.
 async fn listen(server: &Server, settings: WorkerSettings, lease: &Lease, shared: &Shared) -> Infallible {
     let mut renewed = tokio::time::Instant::now();
     loop {
@@ -271,10 +273,17 @@ async fn listen(server: &Server, settings: WorkerSettings, lease: &Lease, shared
 }
 
 async fn write_figures(server: &Server, lease: &Lease, shared: &Shared) {
-    let Some((progress, times)) = shared.change(|news| news.figures.take()) else {
-        return;
+    let (figures, waits) = shared.change(|news| (news.figures.take(), news.waits.take()));
+    let noted = async {
+        if let Some(waits) = waits {
+            server.store().note_waits(lease, &waits).await?;
+        }
+        match figures {
+            Some((progress, times)) => server.store().note(lease, &progress, &times).await,
+            None => Ok(()),
+        }
     };
-    if let Err(error) = server.store().note(lease, &progress, &times).await {
+    if let Err(error) = noted.await {
         tracing::debug!(run = lease.id, %error, "the figures of a run could not be written");
     }
 }

@@ -757,6 +757,30 @@ fn a_run_asks_with_its_projects_key_and_within_its_members_limits() {
 }
 
 #[test]
+fn a_provider_that_is_not_there_is_told_of_until_the_run_ends() {
+    on_each(|store| async move {
+        let place = Place::new(store).await;
+        // Port 1 of loopback is never served.
+        let base_url = "http://127.0.0.1:1/v1";
+        place.share_key(base_url).await;
+        let agent = format!("provider = \"openai-compatible\"\nmodel = \"gpt-5\"\nbase_url = \"{base_url}\"");
+        let study = STUDY.replace("provider = \"simulated\"\nmodel = \"sim-medium\"", &agent);
+        let run = place.add(&study).await;
+        let worker = place.worker();
+        let waiting = place.once(&run, |run| run.waits.is_some()).await;
+        let (wait, _) = waiting.waits.unwrap();
+        assert!(
+            wait.to_string().starts_with("127.0.0.1:1 failed (HTTP 502"),
+            "{wait:?}"
+        );
+        assert!(!format!("{wait:?}").contains("capo_run_"), "{wait:?}");
+        place.store.wish(&by("ada"), &run, RunWish::Stop).await.unwrap();
+        assert_eq!(place.ended(&run).await.waits, None);
+        worker.end().await;
+    });
+}
+
+#[test]
 fn a_study_whose_data_are_gone_says_so_and_can_be_resumed() {
     on_each(|store| async move {
         let place = Place::new(store.clone()).await;

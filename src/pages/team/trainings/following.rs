@@ -1,14 +1,19 @@
 //! A training as the server tells of it, by Server-Sent Events.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
 use capo_api::{TRAINING_EVENT, TrainingShown, event, training_events_path};
+use futures::StreamExt as _;
+use futures::channel::oneshot;
+use futures::future::select;
+use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 use serde::Deserialize;
-use wasm_bindgen::prelude::*;
-use web_sys::{EventSource, MessageEvent};
+use wasm_bindgen_futures::spawn_local;
 
 use crate::charts::loss::LossData;
+use crate::team::{Listening, again};
 
 /// A line of a log.
 #[derive(Debug, Deserialize)]
@@ -55,50 +60,61 @@ pub(super) struct Followed {
     pub(super) log: RwSignal<TrainingLog>,
 }
 
+/// Lines that come within so many milliseconds are drawn together.
+const GATHER: u32 = 60;
+
 impl Followed {
-    /// Follows a training for as long as this part of the page is shown. The browser connects anew by itself, and says by
-    /// then which line it had last.
+    /// Follows a training for as long as this part of the page is shown.
     pub(super) fn new(project: &str, training: &str) -> Self {
         let followed = Self {
             training: RwSignal::new(None),
             log: RwSignal::new(TrainingLog::default()),
         };
-        let Ok(source) = EventSource::new(&training_events_path(project, training, 0)) else {
-            return followed;
-        };
-        let (came, is_due) = (StoredValue::new(TrainingLog::default()), StoredValue::new(false));
-        let line = listener(&source, event::LINE, move |line| {
-            came.update_value(|log| log.take(&line));
-            // However many come at once, they are drawn once.
-            if !is_due.get_value() {
-                is_due.set_value(true);
-                request_animation_frame(move || {
-                    // The page may be left by then.
-                    if is_due.try_set_value(false).is_none() {
-                        followed.log.set(came.get_value());
-                    }
-                });
-            }
+        let (project, training) = (project.to_owned(), training.to_owned());
+        let (shown, left) = oneshot::channel::<()>();
+        // It goes with this part of the page.
+        StoredValue::new_local(shown);
+        spawn_local(async move {
+            select(pin!(followed.follow(project, training)), left).await;
         });
-        let shown = listener(&source, TRAINING_EVENT, move |document| {
-            if let Ok(training) = serde_json::from_str(&document) {
-                followed.training.set(Some(training));
-            }
-        });
-        let held = StoredValue::new_local((source, line, shown));
-        on_cleanup(move || held.with_value(|(source, ..)| source.close()));
         followed
     }
-}
 
-type Listener = Closure<dyn FnMut(MessageEvent)>;
-
-fn listener(source: &EventSource, name: &str, mut hear: impl FnMut(String) + 'static) -> Listener {
-    let listener =
-        Listener::new(move |message: MessageEvent| hear(message.data().as_string().unwrap_or_default()));
-    // Fails only where there are no events at all.
-    let _ = source.add_event_listener_with_callback(name, listener.as_ref().unchecked_ref());
-    listener
+    /// Takes in what is told, over as many connections as that takes.
+    async fn follow(self, project: String, training: String) {
+        let (mut log, mut next, mut lost) = (TrainingLog::default(), 0, 0);
+        // A line with its number, or where the training stands.
+        let read = |name: &str, id: &str, data: String| {
+            let number = id.parse::<u64>().ok();
+            (number.filter(|_| name == event::LINE), data)
+        };
+        loop {
+            let path = training_events_path(&project, &training, next);
+            let Some(mut events) = Listening::to(&path, &[event::LINE, TRAINING_EVENT], read) else {
+                return;
+            };
+            while let Some(first) = events.told.next().await {
+                TimeoutFuture::new(GATHER).await;
+                let mut told = Ok(first);
+                while let Ok((line, data)) = told {
+                    if let Some(number) = line {
+                        log.take(&data);
+                        next = number + 1;
+                    } else if let Ok(training) = serde_json::from_str(&data) {
+                        // The page may be left by then.
+                        let _ = self.training.try_set(Some(training));
+                    }
+                    told = events.told.try_recv();
+                }
+                // As above.
+                let _ = self.log.try_set(log.clone());
+                lost = 0;
+            }
+            drop(events);
+            TimeoutFuture::new(again(lost)).await;
+            lost += 1;
+        }
+    }
 }
 
 #[cfg(test)]

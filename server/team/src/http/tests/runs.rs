@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use axum::body::BodyDataStream;
 use capo_core::journal::{Event, parse_line};
+use capo_core::llm::FailureKind;
+use capo_core::notice::Wait;
 use futures::StreamExt as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -125,6 +127,16 @@ impl Watched {
         }
     }
 
+    /// What is told next of whom the run waits for.
+    async fn waits(&mut self) -> Option<Wait> {
+        loop {
+            let (name, _, data) = self.next().await.unwrap();
+            if name == "waits" {
+                return serde_json::from_str(&data).unwrap();
+            }
+        }
+    }
+
     /// The lines until the run has ended and all are there, as a client reads them.
     async fn read_to_the_end(&mut self, from: u64) -> Vec<String> {
         let mut lines = Vec::new();
@@ -211,6 +223,37 @@ async fn frozen_thresholds_are_told_to_who_watches(store: Store) {
         panic!("{}", journal[0]);
     };
     assert!(study.study.constraints[0].threshold.is_some());
+}
+
+on_each_database!(whom_a_run_waits_for_is_told_to_who_watches_and_who_comes_later);
+async fn whom_a_run_waits_for_is_told_to_who_watches_and_who_comes_later(store: Store) {
+    let team = Team::on(store).await;
+    let run = team.start(STUDY).await;
+    let (lease, _) = team.store.claim(NOW, NOW + 60_000, 8).await.unwrap().unwrap();
+    let mut early = team.watch(&run, 0, None).await;
+    for _ in 0..2 {
+        assert_eq!(early.next().await.unwrap().0, "run", "nobody is waited for");
+    }
+    let wait = Wait {
+        model: "openai/gpt-5".into(),
+        provider: "openai".into(),
+        host: "api.openai.com".into(),
+        kind: FailureKind::RateLimit,
+        message: "HTTP 429".into(),
+        seconds: 20.0,
+        is_asked: true,
+        next_try: Some((2, 6)),
+    };
+    let waits = Some((wait.clone(), NOW + 20_000));
+    team.store.note_waits(&lease, &waits).await.unwrap();
+    assert_eq!(early.waits().await, Some(wait.clone()));
+    team.clock.store(NOW + 5_000, Relaxed);
+    let mut late = team.watch(&run, 0, None).await;
+    let seconds = late.waits().await.map(|wait| wait.seconds);
+    assert_eq!(seconds, Some(15.0), "so many are left");
+    team.store.note_waits(&lease, &None).await.unwrap();
+    assert_eq!((early.waits().await, late.waits().await), (None, None));
+    assert_eq!(team.journal(&run, 0).await, Vec::<String>::new());
 }
 
 on_each_database!(who_may_watch_no_more_is_let_go_when_the_server_ends);
