@@ -112,7 +112,7 @@ impl fmt::Display for Wait {
                 FailureKind::RateLimit => write!(f, "{provider} asked to slow down ({why})")?,
                 // It is under way.
                 FailureKind::Timeout if self.next_try.is_none() => {
-                    write!(f, "no answer yet from {provider}")?
+                    write!(f, "no answer yet from {provider}")?;
                 }
                 FailureKind::Timeout => write!(f, "{provider} did not answer in time")?,
                 FailureKind::Malformed => write!(f, "{provider} gave no usable answer ({why})")?,

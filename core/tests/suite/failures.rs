@@ -106,7 +106,7 @@ fn a_failure_that_was_told_in_a_sentence_reads_on() {
     probe.fail.set(Some((0, 1_000, true)));
     let (outcome, _) = run(study(3, "capo", EFFORT, ""), &probe);
     assert_eq!(outcome.finished.status, Status::Failed);
-    let reason = outcome.finished.reason.unwrap();
+    let reason = outcome.finished.reason.clone().unwrap();
     assert!(reason.contains("the tool broke; "), "{reason}");
 }
 
