@@ -37,7 +37,7 @@ impl Default for Apo {
     fn default() -> Self {
         Self {
             beam: 4,
-            selection: Selection::All,
+            selection: Selection::Ucb,
         }
     }
 }
@@ -60,9 +60,10 @@ impl Method for Apo {
             let edits = beam * u64::from(EDITS);
             effort.critiques += beam;
             effort.rewrites += edits * u64::from(1 + PARAPHRASES);
-            beam = (beam * (1 + SUCCESSORS as u64)).min(self.beam as u64);
+            let successors = beam * SUCCESSORS as u64;
+            effort.candidates += successors;
+            beam = (beam + successors).min(self.beam as u64);
         }
-        effort.candidates += effort.rewrites;
         effort
     }
 
@@ -75,7 +76,7 @@ impl Search for Apo {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             let mut weights = Multipliers::new();
-            let mut beam = vec![arena.seed()];
+            let mut beam = arena.starts();
             let mut number: Round = 0;
             while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
                 beam = round.measure(&beam).await?;
