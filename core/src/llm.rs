@@ -126,6 +126,9 @@ pub struct ChatRequest {
     /// different candidates share their random draws (common random numbers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Whether vectors of texts are wanted, see [`ChatRequest::for_vectors`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub vectors: bool,
 }
 
 impl ChatRequest {
@@ -145,15 +148,21 @@ impl ChatRequest {
     ///
     /// let request = ChatRequest::for_vectors(&["a sofa", "a couch"]);
     /// assert_eq!(request.texts().unwrap(), ["a sofa", "a couch"]);
+    ///
+    /// // The same text may be what an agent is asked.
+    /// assert_eq!(ChatRequest::new(request.messages).texts(), None);
     /// ```
     pub fn for_vectors(texts: &[&str]) -> Self {
-        Self::new(vec![Message::user(serde_json::json!(texts).to_string())])
+        Self {
+            vectors: true,
+            ..Self::new(vec![Message::user(serde_json::json!(texts).to_string())])
+        }
     }
 
     /// The texts of a request for vectors; `None` for any other.
     pub fn texts(&self) -> Option<Vec<String>> {
         match self.messages.as_slice() {
-            [Message::User { content }] if self.tools.is_empty() => serde_json::from_str(content).ok(),
+            [Message::User { content }] if self.vectors => serde_json::from_str(content).ok(),
             _ => None,
         }
     }

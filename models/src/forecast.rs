@@ -155,7 +155,7 @@ impl Forecast {
                 calls: total,
             },
             budget,
-            too_small: methods::too_small(problem),
+            too_small: methods::too_small(problem, 0),
         })
     }
 }

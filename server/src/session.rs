@@ -437,6 +437,11 @@ impl Session {
         self.starts = starts;
     }
 
+    /// Those prompts.
+    pub fn starts(&self) -> &[Start] {
+        &self.starts
+    }
+
     /// The study joined with its workloads.
     pub fn problem(&self) -> &Problem {
         &self.setup.problem

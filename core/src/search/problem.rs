@@ -266,8 +266,14 @@ impl Problem {
 
     /// In which ways rollouts of another run may depend on something else than those of this study: the first differences.
     pub fn differences_of_rollouts(&self, other: &StudyEvent) -> Vec<String> {
+        let mut roles = vec![Role::Agent, Role::User, Role::Judge];
+        let mut asked = self.workloads.iter().flat_map(|workload| workload.max_calls());
+        // Vectors that a file keeps are of the workload's data.
+        if asked.any(|(role, calls)| role == Role::Embeddings && calls > 0) {
+            roles.push(Role::Embeddings);
+        }
         let of = |study: &Study| {
-            let mut all = study.answering(&[Role::Agent, Role::User, Role::Judge]);
+            let mut all = study.answering(&roles);
             all["workload"] = study.identity()["workload"].take();
             all
         };

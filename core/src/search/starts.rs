@@ -40,14 +40,24 @@ impl Start {
     }
 }
 
+/// What a prompt measured in the search of its run.
+#[derive(Clone, Copy)]
+struct Promise {
+    /// Whether on fewer examples than those that the run ended with: luck decides on few.
+    is_partial: bool,
+    /// The largest normalised residual, costs taken as cautiously as the study asks for, or 0.
+    excess: f64,
+    /// R.
+    objective: f64,
+}
+
 /// The prompts of earlier runs, from which a search takes those that promise most.
 pub struct Starts<'a> {
     problem: &'a Problem,
     seed: CandidateId,
     most: usize,
     seen: HashSet<CandidateId>,
-    /// With the largest normalised residual, costs taken as cautiously as the study asks for, or 0; and with R.
-    found: Vec<(f64, f64, Start)>,
+    found: Vec<(Promise, Start)>,
 }
 
 impl<'a> Starts<'a> {
@@ -81,31 +91,40 @@ impl<'a> Starts<'a> {
         let run = state.study().map(|begun| begun.id.clone()).unwrap_or_default();
         let limits = self.limits(state);
         let usable = |id: &CandidateId| *id != self.seed && !state.discarded().contains_key(id);
-        let promise = |(id, candidate)| Some((id, candidate, self.promise(state, id, &limits)?));
+        let enough = examples_at_the_end(state);
+        let promise = |(id, candidate)| Some((id, candidate, self.promise(state, id, &limits, enough)?));
         let candidates = state.candidates().filter(|(id, _)| usable(id));
         let measured: Vec<_> = candidates.filter_map(promise).collect();
         if measured.is_empty() {
             return Err("it measured no prompt in its search but this study's own".into());
         }
-        for (id, candidate, (excess, objective)) in measured {
+        for (id, candidate, promise) in measured {
             if self.seen.insert(*id) {
                 let (prompt, run) = (Rc::clone(&candidate.prompt), run.clone());
-                self.found.push((excess, objective, Start { prompt, run }));
+                self.found.push((promise, Start { prompt, run }));
             }
         }
         Ok(())
     }
 
-    /// As many as the method keeps: those that met the present thresholds by the highest objective, then the others by
-    /// how little they exceed them, the earlier of equals first.
+    /// As many as the method keeps, those measured on as many examples as their run ended with before the others: by the
+    /// highest objective those that met the present thresholds, then by how little they exceed them the rest, the earlier of
+    /// equals first.
     pub fn best(mut self) -> Vec<Start> {
-        self.found
-            .sort_by(|one, other| one.0.total_cmp(&other.0).then(other.1.total_cmp(&one.1)));
+        self.found.sort_by(|(one, _), (other, _)| {
+            let by_examples = one.is_partial.cmp(&other.is_partial);
+            let by_excess = by_examples.then(one.excess.total_cmp(&other.excess));
+            by_excess.then(other.objective.total_cmp(&one.objective))
+        });
         let best = self.found.into_iter().take(self.most);
-        best.map(|(.., start)| start).collect()
+        best.map(|(_, start)| start).collect()
     }
 
+    /// A run that started from earlier prompts itself saw nothing of what it held out, and knows of no other example
+    /// whether those prompts' searches did.
     fn check(&self, state: &RunState) -> Result<(), String> {
+        let is_foreign = |origin: Origin| matches!(origin, Origin::From | Origin::Given);
+        let holds_foreign = state.candidates().any(|(_, one)| is_foreign(one.origin));
         for workload in self.problem.workloads() {
             let name = workload.name();
             let there = state.study().and_then(|begun| begun.workloads.get(name));
@@ -116,6 +135,13 @@ impl<'a> Starts<'a> {
                 return Err(format!(
                     "its search saw `{seen}`, which is held out here: figures would flatter its prompts; keep its seed \
                      and splits"
+                ));
+            }
+            let unknown = |example: &&String| holds_foreign && !there.evaluate.contains(*example);
+            if let Some(example) = workload.examples(Split::Evaluate).iter().find(unknown) {
+                return Err(format!(
+                    "it holds prompts from elsewhere, whose search may have seen `{example}`, which is held out here and \
+                     was not there; keep its seed and splits"
                 ));
             }
         }
@@ -143,15 +169,37 @@ impl<'a> Starts<'a> {
         self.problem.constraints().iter().filter_map(limit).collect()
     }
 
-    /// How far a prompt exceeded its thresholds, on however many examples, and R; `None` where not all was measured.
-    fn promise(&self, state: &RunState, candidate: &CandidateId, limits: &Limits) -> Option<(f64, f64)> {
-        let measured = measured::on_split(state, candidate, Split::Optimize).estimates;
+    /// What a prompt measured, where `enough` examples are as many as its run ended with; `None` where not all was measured.
+    fn promise(
+        &self,
+        state: &RunState,
+        candidate: &CandidateId,
+        limits: &Limits,
+        enough: usize,
+    ) -> Option<Promise> {
+        let measured = measured::on_split(state, candidate, Split::Optimize);
+        let (measured, examples) = (measured.estimates, measured.examples.done);
         let caution = self.problem.study().study.caution;
         let mut excess = 0.0_f64;
         for (metric, limit) in limits {
             let cost = measured.get(metric)?;
             excess = excess.max(limit.residual(cost.mean + caution * cost.standard_error));
         }
-        Some((excess, measured.get(self.problem.objective().name())?.mean))
+        Some(Promise {
+            is_partial: examples < enough,
+            excess,
+            objective: measured.get(self.problem.objective().name())?.mean,
+        })
     }
+}
+
+/// On how many examples a run measured each of the last prompts that it retained, at least; 0 before its first round's end.
+fn examples_at_the_end(state: &RunState) -> usize {
+    let retained = state
+        .rounds()
+        .last()
+        .into_iter()
+        .flat_map(|round| &round.retained);
+    let examples = retained.map(|id| measured::on_split(state, id, Split::Optimize).examples.done);
+    examples.min().unwrap_or(0)
 }

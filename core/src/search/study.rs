@@ -56,7 +56,15 @@ impl Study {
     /// See [`Study::parse`].
     pub fn checked(mut self) -> Result<Self, StudyError> {
         self.check()?;
-        self.method = methods::complete(&self.study.method, &self.method)?;
+        let name = &self.study.method;
+        self.method = methods::complete(name, &self.method)?;
+        if self.study.batch.is_some() && !methods::build(name, &self.method)?.takes_batches() {
+            let problem = format!(
+                "`{name}` draws minibatches of its own, and measures on all examples what does better on them; leave \
+                 `batch` and `batch_growth` out"
+            );
+            return Err(StudyError::invalid("study.batch", problem));
+        }
         Ok(self)
     }
 }

@@ -66,6 +66,7 @@ impl Search for RandomSearch {
                 let guidance = Guidance {
                     round,
                     batch: &batch,
+                    shown: &batch,
                     limits: &limits,
                     multipliers: &multipliers,
                     children: 1,

@@ -113,10 +113,13 @@ fn models_too_slow_for_a_first_batch_leave_a_run_without_scores_that_goes_on() {
 
 #[test]
 fn a_budget_below_the_first_batch_is_told_before_and_spent_on_the_seed_prompt() {
-    let told = |budget: u64| {
+    let with = |budget: u64, starts: usize, held_out: usize| {
         let study = growing(1.6, &format!("rollouts = {budget}"));
-        methods::too_small(&problem(study, &Rc::default()))
+        let probe = Rc::new(Probe::default());
+        probe.held_out.set(held_out);
+        methods::too_small(&problem(study, &probe), starts)
     };
+    let told = |budget| with(budget, 0, 10);
     // The seed and two children on 8 examples, two prompts on the 10 held-out ones.
     let enough = 3 * 8 + 2 * 10;
     assert_eq!(told(enough), None);
@@ -125,6 +128,11 @@ fn a_budget_below_the_first_batch_is_told_before_and_spent_on_the_seed_prompt() 
         words.contains("43 rollouts is too small") && words.contains("up to 24,"),
         "{words}"
     );
+    assert!(with(enough, 1, 10).is_some_and(|words| words.contains("up to 32,")));
+    // No search holds more than half of a budget back.
+    assert_eq!(with(4 * 40, 0, 40), None);
+    let words = with(4 * 40 - 1, 0, 40).unwrap();
+    assert!(words.contains("up to 80, more than the half"), "{words}");
     for budget in [1, 7] {
         let probe = Rc::new(Probe::default());
         let (outcome, _) = verified(growing(1.6, &format!("rollouts = {budget}")), &probe);

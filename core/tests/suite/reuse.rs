@@ -194,6 +194,28 @@ fn another_seed_or_model_is_another_rollout_and_another_price_is_not() {
 }
 
 #[test]
+fn another_model_of_vectors_is_named_where_rollouts_ask_it() {
+    let of = |model: &str| {
+        let table = format!("[models.embeddings]\nprovider = \"world\"\nmodel = \"{model}\"\n");
+        study(3, "capo", EFFORT, &table)
+    };
+    for asked in [true, false] {
+        let probe = probe();
+        probe.vectors.set(asked);
+        let (_, lines) = run(of("small"), &probe);
+        let Some(Event::Study(begun)) = events(&lines).into_iter().next() else {
+            panic!("a journal begins with its study")
+        };
+        let told = problem(of("large"), &probe).differences_of_rollouts(&begun);
+        let is_named = told.iter().any(|line| line.contains("models.embeddings.model"));
+        assert_eq!(
+            (is_named, offered(&of("large"), &probe, &lines).1),
+            (asked, !asked)
+        );
+    }
+}
+
+#[test]
 fn what_was_taken_over_and_changed_is_told() {
     let study = study(3, "capo", EFFORT, "");
     let (_, lines) = run(study.clone(), &probe());

@@ -1,5 +1,6 @@
 //! What the search does: multipliers, feasibility, steering, progressive constraints, methods.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use crate::world::{EFFORT, Probe, events, resume, run, study};
@@ -112,8 +113,12 @@ fn every_method_runs_resumes_and_verifies() {
             .unwrap()
             .at_most(6);
         let count = |is: fn(&Event) -> bool| events(&lines).iter().filter(|event| is(event)).count() as u64;
+        let measured = events(&lines).into_iter().filter_map(|event| match event {
+            Event::Rollout(rollout) => Some(rollout.candidate),
+            _ => None,
+        });
         let made = [
-            count(|event| matches!(event, Event::Candidate(_))),
+            measured.collect::<HashSet<_>>().len() as u64,
             count(|event| matches!(event, Event::Critique(_))),
             count(|event| matches!(event, Event::Rewrite(_))),
         ];

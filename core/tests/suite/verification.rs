@@ -8,13 +8,14 @@ use capo_core::certificate::Confirm;
 use capo_core::journal::slim;
 use capo_core::llm::FailureKind;
 use capo_core::run_state::RunState;
+use capo_core::starts::Start;
 use capo_core::study::{FailedExample, Rounds, Study, UntilBudget};
-use capo_core::verify;
+use capo_core::{methods, verify};
 use futures::executor::block_on;
 use proptest::prelude::*;
 
 /// Every method, with settings that make it measure more than once in a round where it can.
-const METHODS: [(&str, &str); 15] = [
+const METHODS: [(&str, &str); 17] = [
     ("capo", ""),
     ("capo-ea", "[method]\npool = 3\n"),
     ("count", ""),
@@ -23,13 +24,15 @@ const METHODS: [(&str, &str); 15] = [
     ("sampling", "[method]\nk = 4\n"),
     ("injected", ""),
     ("gepa", ""),
-    ("gepa", "[method]\nminibatch = 7\n"),
+    ("gepa", "[method]\nminibatch = 7\nmerges = 5\n"),
+    ("gepa", "[method]\nparents = 1\nminibatch = 1\n"),
     ("mopo", "[method]\npool = 3\n"),
     ("evoprompt-ga", "[method]\npool = 3\n"),
     ("evoprompt-de", "[method]\npool = 4\n"),
-    ("apo", "[method]\nbeam = 1\n"),
+    ("apo", "[method]\nbeam = 1\nselection = \"all\"\n"),
     ("apo", "[method]\nbeam = 2\nselection = \"ucb\"\n"),
     ("apo", "[method]\nbeam = 2\nselection = \"successive-rejects\"\n"),
+    ("apo", "[method]\nbeam = 2\nselection = \"successive-halving\"\n"),
 ];
 
 const RELATIVE: &str = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
@@ -47,6 +50,7 @@ struct Case {
     confirm: bool,
     /// What becomes of an example that is always refused, if there is one.
     refused: Option<FailedExample>,
+    warm: bool,
 }
 
 impl Case {
@@ -59,6 +63,22 @@ impl Case {
             *probe.refuse.borrow_mut() = Some(Rc::new(refuse));
         }
         Rc::new(probe)
+    }
+
+    /// Of its first session: prompts to start from where its method takes some.
+    fn beginning(self) -> RunOptions {
+        let (method, settings) = METHODS[self.method];
+        let study = study(self.seed, method, EFFORT, settings);
+        let takes = methods::build(method, &study.method).expect("a method").pool() > 1;
+        let start = |prompt: &str| Start {
+            prompt: prompt.into(),
+            run: "an earlier run".to_owned(),
+        };
+        let starts = ["Act. care", "Act. haste care"].map(start);
+        RunOptions {
+            starts: starts.into_iter().filter(|_| self.warm && takes).collect(),
+            ..RunOptions::default()
+        }
     }
 
     /// `bound` is a key under `[budget]`.
@@ -79,8 +99,11 @@ impl Case {
         let budget = budget.map_or(String::new(), |budget| format!("[budget]\nrollouts = {budget}\n"));
         let mut study = study(self.seed, method, constraint, &format!("{settings}{budget}"));
         study.study.repeats = self.repeats;
-        study.study.batch = self.batch;
-        study.study.batch_growth = self.growth.filter(|_| self.batch.is_some());
+        let takes_batches = methods::build(method, &study.method)
+            .expect("a method")
+            .takes_batches();
+        study.study.batch = self.batch.filter(|_| takes_batches);
+        study.study.batch_growth = self.growth.filter(|_| study.study.batch.is_some());
         study.study.caution = self.caution;
         study.confirm = self.confirm.then(|| {
             let mut confirm = Confirm::of(6);
@@ -113,9 +136,10 @@ fn case() -> impl Strategy<Value = Case> {
             1 => Just(Some(FailedExample::Worst)),
             1 => Just(Some(FailedExample::LeaveOut)),
         ],
+        any::<bool>(),
     )
         .prop_map(
-            |(method, seed, relative, repeats, batch, growth, until_budget, caution, confirm, refused)| {
+            |(method, seed, relative, repeats, batch, growth, until_budget, caution, confirm, refused, warm)| {
                 Case {
                     method,
                     seed,
@@ -128,6 +152,7 @@ fn case() -> impl Strategy<Value = Case> {
                     confirm,
                     // What is told of failures stands before thresholds are frozen, which is never cut below.
                     refused: refused.filter(|_| !relative),
+                    warm,
                 }
             },
         )
@@ -155,6 +180,7 @@ fn a_round_that_the_final_choice_made_whole_is_no_missing_line() {
         caution: 0.0,
         confirm: false,
         refused: None,
+        warm: false,
     };
     let probe = Rc::new(Probe::default());
     let lines = verified(
@@ -216,7 +242,7 @@ proptest! {
         let (mut lines, mut spent) = (Vec::new(), 0);
         for more in budgets {
             spent += more;
-            lines = verified(case.study(Some(spent)), &probe, lines, RunOptions::default());
+            lines = verified(case.study(Some(spent)), &probe, lines, case.beginning());
         }
         if !case.until_budget {
             verified(case.study(None), &probe, lines, RunOptions::default());
@@ -232,9 +258,10 @@ proptest! {
     ) {
         let probe = case.probe();
         probe.disorder.set(disorder);
-        let whole = verified(case.study(Some(budget)), &probe, Vec::new(), RunOptions::default());
+        let whole = verified(case.study(Some(budget)), &probe, Vec::new(), case.beginning());
         // The first line holds frozen thresholds once the seed is measured, which was never cut before.
-        let frozen = if case.relative { 2 + 24 * case.repeats as usize } else { 1 };
+        let introduced = 2 + case.beginning().starts.len();
+        let frozen = if case.relative { introduced + 24 * case.repeats as usize } else { 1 };
         let least = frozen.min(whole.len());
         let kept = whole[..least + (cut * (whole.len() - least) as f64) as usize].to_vec();
         // Whoever interrupts at once pays for nothing, and says what the journal holds.

@@ -64,6 +64,8 @@ pub struct Probe {
     pub held_out: Cell<usize>,
     /// Whether a measurement is said to be of dollars.
     pub dollars: Cell<bool>,
+    /// Whether rollouts are said to ask for vectors.
+    pub vectors: Cell<bool>,
 }
 
 /// The effort measured on an example.
@@ -188,7 +190,10 @@ impl Workload for World {
     }
 
     fn max_calls(&self) -> Vec<(Role, u64)> {
-        vec![(Role::Agent, 2)]
+        vec![
+            (Role::Agent, 2),
+            (Role::Embeddings, u64::from(self.probe.vectors.get())),
+        ]
     }
 
     fn rollout<'a>(

@@ -22,6 +22,7 @@ fn with_tools(messages: impl Into<Rc<Vec<Message>>>) -> ChatRequest {
         messages: messages.into(),
         tools: tools.into(),
         seed: Some(u64::MAX),
+        ..ChatRequest::default()
     }
 }
 

@@ -158,7 +158,7 @@ fn over_journal<T>(
         .is_some_and(|study| study.is_of(&session.problem().id()))
     {
         warn(&known(journal.state(), path));
-        if !args.from.is_empty() && journal.state().rollouts().count() > 0 {
+        if !args.from.is_empty() && !journal.state().is_before_search() {
             warn("--from adds nothing to a run that has begun: its journal holds what it started from");
         }
     }
@@ -166,7 +166,7 @@ fn over_journal<T>(
     if let (None, None, Some(told)) = (
         args.pilot,
         journal.state().study(),
-        methods::too_small(session.problem()),
+        methods::too_small(session.problem(), session.starts().len()),
     ) {
         warn(&told);
     }

@@ -39,6 +39,7 @@ impl Question {
             messages: self.messages.into(),
             tools: self.tools.into(),
             seed: self.seed,
+            ..ChatRequest::default()
         }
     }
 }

@@ -318,6 +318,10 @@ impl Draft {
             .filter(|(key, _)| defaults.contains_key(*key));
         let kept: Table = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
         self.study.method = methods::complete(method, &kept).unwrap_or(defaults);
+        if methods::build(method, &self.study.method).is_ok_and(|method| !method.takes_batches()) {
+            (self.study.study.batch, self.study.study.batch_growth) = (None, None);
+            self.forget_wrong("study.batch");
+        }
         self.forget_wrong("method.");
     }
 
@@ -715,6 +719,10 @@ mod tests {
         assert!(!draft.study.method.contains_key("gamma"));
         draft.take_method("sampling");
         assert_eq!(draft.study.method["k"], 8);
+        draft.checked().unwrap();
+        draft.study.study.batch = Some(8);
+        draft.take_method("gepa");
+        assert!(draft.study.study.batch.is_none(), "it takes no batches");
         draft.checked().unwrap();
     }
 

@@ -69,7 +69,7 @@ impl View {
         let request = ChatRequest {
             messages: Rc::clone(&self.messages),
             tools: Rc::clone(&self.tools),
-            seed: None,
+            ..ChatRequest::default()
         };
         let response = context.chat(self.role, request).await?;
         let answer = response.message;

@@ -253,12 +253,33 @@ fn crossover_and_paraphrase_keep_what_the_prompts_ask_for() {
 }
 
 #[test]
+fn a_list_of_texts_is_answered_with_vectors_only_where_they_are_wanted() {
+    let medium = model("sim-medium", 0);
+    let request = ChatRequest::for_vectors(&["a red sofa", "a blue bag"]);
+    let are_vectors =
+        |answer: &ChatResponse| serde_json::from_str::<Vec<Vec<f64>>>(answer.message.text()).is_ok();
+    assert!(!are_vectors(&ask(&medium, request.messages.to_vec(), 0)));
+    assert!(are_vectors(&medium.answer(&request).unwrap()));
+}
+
+#[test]
 fn the_core_s_edits_are_told_apart() {
     let medium = model("sim-medium", 0);
     let edit = |template: Template, changes: bool| {
+        let prompts = [
+            "You are kind. Be brief.",
+            "You are kind. Never guess.",
+            "You are kind.",
+            "You are kind.",
+        ];
+        let parents = prompts.map(|prompt| {
+            let objective = json!({ "metric": "success", "value": 0.5 });
+            let constraint = json!({ "metric": "length", "unit": "words", "cost": 3.0, "threshold": 9.0 });
+            json!({ "prompt": prompt, "objective": objective, "constraints": [constraint] })
+        });
+        let count = if template == Template::Differ { 4 } else { 2 };
         let request = template.render(json!({
-            "description": "A shop's help desk.", "changes": changes,
-            "prompts": ["You are kind. Be brief.", "You are kind. Never guess.", "You are kind.", "You are kind."],
+            "description": "A shop's help desk.", "changes": changes, "prompt": prompts[0], "parents": parents[..count],
         }));
         let answers = (0..40).map(|seed| ask(&medium, vec![Message::user(&request)], seed));
         let prompts = answers.filter_map(|answer| {
@@ -323,6 +344,7 @@ fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
             messages: messages.clone().into(),
             tools: Rc::clone(&offered),
             seed: Some(seed),
+            ..ChatRequest::default()
         };
         let answer = large.answer(&request).unwrap().message;
         assert!(!answer.is_empty());
@@ -335,6 +357,7 @@ fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
         messages: messages.into(),
         tools: other,
         seed: Some(1),
+        ..ChatRequest::default()
     };
     assert!(large.answer(&request).unwrap().message.tool_calls.is_empty());
 }
@@ -356,6 +379,7 @@ fn planning_takes_tokens_and_time() {
                 messages: messages.clone().into(),
                 tools: Rc::clone(&tools),
                 seed: Some(seed),
+                ..ChatRequest::default()
             };
             let usage = model("sim-large", 0).answer(&request).unwrap().usage;
             tokens += usage.output_tokens;

@@ -55,6 +55,8 @@ pub struct Rewritten {
     pub draft: Option<CandidateId>,
     /// What was asked for.
     pub origin: Origin,
+    /// What was combined with the parent.
+    pub others: Vec<CandidateId>,
     /// The line that tells of it.
     pub line: LineId,
 }
@@ -118,6 +120,8 @@ pub struct RunState {
     batches: Vec<BatchEvent>,
     rounds: Vec<RoundEvent>,
     learned: Vec<LearnedEvent>,
+    /// Whether the search measured more repeats than the study's since the last complete round.
+    measures_again: bool,
     spent_by_round: Vec<Spent>,
     reused_by_round: Vec<u64>,
     steers: Vec<SteerEvent>,
@@ -209,6 +213,8 @@ impl RunState {
             Event::Rollout(event) => {
                 let candidate = self.index_of(&event.candidate)?;
                 self.rollouts.insert(candidate, event, line)?;
+                let repeats = self.study.as_ref().map_or(1, |study| study.study.study.repeats);
+                self.measures_again |= event.split == Split::Optimize && event.repeat >= repeats;
                 match (&event.failed, &event.reused_from) {
                     (Some(reason), _) => self.failed.push(FailedRollout::new(event, reason)),
                     (None, Some(from)) => self.ledger.reuse(from, |reused| &mut reused.rollouts),
@@ -247,6 +253,7 @@ impl RunState {
                     reason: event.reason.clone(),
                     draft: event.draft,
                     origin: event.origin,
+                    others: event.others.clone(),
                     line,
                 };
                 self.rewrites
@@ -279,6 +286,7 @@ impl RunState {
             Event::Batch(event) => self.batches.push(event.clone()),
             Event::Round(event) => {
                 self.rounds.push(event.clone());
+                self.measures_again = false;
                 self.spent_by_round.push(self.ledger.spent());
                 self.reused_by_round.push(self.ledger.reused().effects());
             }
@@ -371,7 +379,7 @@ impl RunState {
         self.rewrites.iter()
     }
 
-    /// Whether a parent was criticised or rewritten in `round`, with whatever outcome.
+    /// Whether a parent was criticised or rewritten in `round`, with whatever outcome, or measured once more.
     pub fn has_begun(&self, round: Round) -> bool {
         let attempted = |effect: &EffectName| match effect {
             EffectName::Critique { round: of, .. } | EffectName::Rewrite { round: of, .. } => *of == round,
@@ -380,6 +388,18 @@ impl RunState {
         self.critiques.keys().any(|(_, of)| *of == round)
             || self.rewrites.keys().any(|(of, ..)| *of == round)
             || self.attempts.keys().any(attempted)
+            || (self.measures_again && round == self.rounds.len() as Round)
+    }
+
+    /// Whether nothing but the seed prompt was measured, and no round has begun: the search may be given further prompts to
+    /// start from.
+    pub fn is_before_search(&self) -> bool {
+        let seed = self
+            .candidates
+            .values()
+            .position(|one| one.origin == Origin::Seed);
+        let only_the_seed = seed.is_none_or(|seed| self.rollouts.are_all_of(seed));
+        only_the_seed && self.rounds.is_empty() && !self.has_begun(0)
     }
 
     /// Failures so far by kind.

@@ -229,6 +229,11 @@ impl RolloutTable {
         self.count
     }
 
+    /// Whether no other prompt has any.
+    pub(super) fn are_all_of(&self, candidate: usize) -> bool {
+        self.cells.keys().all(|(of, _)| *of == candidate)
+    }
+
     /// Position of a workload's metric among its measurements.
     pub fn metric(&self, workload: u16, metric: &str) -> Option<usize> {
         self.workloads[usize::from(workload)]

@@ -140,7 +140,7 @@ impl Arena {
             let problem = self.problem.borrow();
             let source = problem.objective().clone();
             let best = source.spec.max.unwrap_or(1.0);
-            let cases = self.per_example(parent, &source, guidance.batch);
+            let cases = self.per_example(parent, &source, guidance.shown);
             let cases: Vec<usize> = cases
                 .into_iter()
                 .filter(|(_, value)| *value < best)
@@ -163,7 +163,7 @@ impl Arena {
                 else {
                     continue;
                 };
-                let mut cases = self.per_example(parent, &source.source, guidance.batch);
+                let mut cases = self.per_example(parent, &source.source, guidance.shown);
                 // A cost that is the same for every example has no telling rollouts.
                 if cases.windows(2).all(|pair| pair[0].1 == pair[1].1) && cases.len() > 1 {
                     continue;
@@ -206,7 +206,7 @@ impl Arena {
             for index in chosen {
                 let set = SetKey {
                     workload: source.workload,
-                    split: guidance.batch.split,
+                    split: guidance.shown.split,
                 };
                 group
                     .cases

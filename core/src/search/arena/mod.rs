@@ -97,7 +97,7 @@ pub struct RunOptions {
     pub observer: Option<Observer>,
     /// What is taken over from earlier runs in place of paying for it.
     pub earlier: EarlierRuns,
-    /// Prompts of earlier runs that the search starts from beside its own, where its journal holds no measurement yet.
+    /// Prompts of earlier runs that the search starts from beside its own, where it has not begun.
     pub starts: Vec<Start>,
 }
 
@@ -277,7 +277,7 @@ impl Arena {
                 prompt: problem.seed_prompt().to_string(),
             }))?;
         }
-        if journal.state().rollouts().count() == 0 {
+        if journal.state().is_before_search() {
             for start in &options.starts {
                 start.record(&mut journal)?;
             }

@@ -28,6 +28,8 @@ pub struct Guidance<'a> {
     pub round: Round,
     /// The examples of the round.
     pub batch: &'a Batch,
+    /// Those of them whose failures are shown.
+    pub shown: &'a Batch,
     /// The constraints in force.
     pub limits: &'a Limits,
     /// Multipliers λ_t of the round.
@@ -107,7 +109,7 @@ impl RewriteTask {
     }
 
     /// What the child is made of.
-    pub(super) fn parents(&self) -> Vec<CandidateId> {
+    pub(crate) fn parents(&self) -> Vec<CandidateId> {
         [&[self.parent][..], self.edit.others()].concat()
     }
 
@@ -220,6 +222,15 @@ impl Arena {
             .state()
             .rewrite(guidance.round, parent, index)
         {
+            let asked = (task.edit.origin(), task.edit.others(), task.draft);
+            if (known.origin, &*known.others, known.draft) != asked {
+                return Err(Halt::Replay(format!(
+                    "the journal's rewrite {index} of candidate {} in round {} is another one than was asked for: origin, \
+                     other parents or draft differ",
+                    parent.short(),
+                    guidance.round
+                )));
+            }
             return Ok(known.child);
         }
         self.may_start()?;
@@ -284,7 +295,7 @@ impl Arena {
         guidance: Guidance<'_>,
     ) -> Result<String, Halt> {
         if task.edit != Edit::Improve {
-            return Ok(self.edit_text(task));
+            return self.edit_text(task, guidance);
         }
         let (objective, constraints) = self.view(task.evidence(), guidance)?;
         let prompt = self.prompt(task.parent);
@@ -312,18 +323,26 @@ impl Arena {
         })))
     }
 
-    fn edit_text(&self, task: RewriteTask) -> String {
-        let prompts: Vec<Rc<str>> = task.parents().iter().map(|id| self.prompt(*id)).collect();
-        let prompts: Vec<&str> = prompts.iter().map(|prompt| &**prompt).collect();
+    /// Of what is combined it is told what it measured; what is paraphrased need not have been measured.
+    fn edit_text(&self, task: RewriteTask, guidance: Guidance<'_>) -> Result<String, Halt> {
+        let description = self.description();
+        if task.edit == Edit::Paraphrase {
+            let prompt = self.prompt(task.parent);
+            return Ok(Template::Paraphrase.render(json!({ "description": description, "prompt": &*prompt })));
+        }
+        let parent = |id: &CandidateId| -> Result<Value, Halt> {
+            let (objective, constraints) = self.view(*id, guidance)?;
+            let prompt = self.prompt(*id);
+            Ok(json!({ "prompt": &*prompt, "objective": objective, "constraints": constraints }))
+        };
+        let parents = task.parents().iter().map(parent).collect::<Result<Vec<_>, _>>()?;
         let template = match task.edit {
-            Edit::Paraphrase => Template::Paraphrase,
             Edit::Differ(_) => Template::Differ,
             _ => Template::Combine,
         };
-        template.render(json!({
-            "description": self.description(), "prompts": prompts,
-            "changes": matches!(task.edit, Edit::Cross(_)),
-        }))
+        Ok(template.render(json!({
+            "description": description, "parents": parents, "changes": matches!(task.edit, Edit::Cross(_)),
+        })))
     }
 
     /// Rewrites of a parent that could not be run, with the reason.

@@ -7,20 +7,32 @@ use super::measure::Batch;
 use crate::journal::run_state::SetKey;
 use crate::random::without_replacement;
 use crate::reading::metrics::StudiedMetric;
-use crate::study::ids::CandidateId;
+use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Multipliers};
 
 impl Arena {
     /// The `number`-th part of a batch, at most `size` examples of each workload. Their order is drawn anew for each pass
     /// over them; the last part of a pass is filled up from its beginning.
     pub fn part(&self, batch: &Batch, size: usize, number: u32) -> Batch {
+        self.drawn(batch, size, |examples| {
+            let parts = examples.div_ceil(size).max(1);
+            (number as usize / parts, number as usize % parts)
+        })
+    }
+
+    /// The beginning of a batch, at most `size` examples of each workload, in an order that is drawn anew for each round.
+    pub fn beginning(&self, batch: &Batch, size: usize, round: Round) -> Batch {
+        self.drawn(batch, size, |_| (round as usize, 0))
+    }
+
+    /// A part of a batch, told its pass and its place there by how many examples of a workload there are.
+    fn drawn(&self, batch: &Batch, size: usize, place: impl Fn(usize) -> (usize, usize)) -> Batch {
         let mut part = batch.clone();
         part.whole = false;
         for (workload, examples) in (0..).zip(&mut part.examples) {
             let split = batch.split;
             examples.retain(|example| !self.is_left_out(SetKey { workload, split }, *example));
-            let parts = examples.len().div_ceil(size).max(1);
-            let (pass, place) = (number as usize / parts, number as usize % parts);
+            let (pass, place) = place(examples.len());
             let mut stream = self.streams.stream("part", pass as u64, u64::from(workload));
             let order = without_replacement(&vec![0.0; examples.len()], 1.0, examples.len(), &mut stream);
             let drawn = order.iter().cycle().skip(place * size);

@@ -38,7 +38,7 @@ impl Default for Apo {
     fn default() -> Self {
         Self {
             beam: 4,
-            selection: Selection::All,
+            selection: Selection::Ucb,
         }
     }
 }
@@ -50,13 +50,13 @@ impl Method for Apo {
 
     fn at_most(&self, rounds: u32) -> Effort {
         Effort::over(rounds, |_, beam| {
-            let rewrites = beam * u64::from(EDITS * (1 + PARAPHRASES));
+            let successors = beam * SUCCESSORS as u64;
             let asked = Effort {
-                candidates: rewrites,
+                candidates: successors,
                 critiques: beam,
-                rewrites,
+                rewrites: beam * u64::from(EDITS * (1 + PARAPHRASES)),
             };
-            (asked, (beam * (1 + SUCCESSORS as u64)).min(self.beam as u64))
+            (asked, (beam + successors).min(self.beam as u64))
         })
     }
 
@@ -69,7 +69,7 @@ impl Search for Apo {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             let mut weights = Multipliers::new();
-            let mut beam = vec![arena.seed()];
+            let mut beam = arena.starts();
             let mut number: Round = 0;
             while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
                 beam = round.measure(&beam).await?;

@@ -11,7 +11,7 @@ use crate::search::arena::Halt;
 use crate::study::ids::CandidateId;
 use crate::study::score::{Score, top};
 
-/// The share of all examples that a bandit may run, over all candidates.
+/// The share of all examples that a bandit may run at most, over all candidates.
 const SHARE: f64 = 0.5;
 /// Steps in which upper confidence bounds measure a candidate on all examples.
 const STEPS: usize = 8;
@@ -85,7 +85,7 @@ impl Selection {
     }
 }
 
-/// Candidates, each measured on the first so many examples of one order.
+/// Candidates, each measured on the first so many examples of the round's order.
 struct Arms<'a> {
     round: &'a FixedRound<'a>,
     /// Examples of the workload that has the most of them.
@@ -97,7 +97,8 @@ struct Arms<'a> {
 impl Arms<'_> {
     /// Measures candidates on so many examples; who cannot be run has no score.
     async fn pull(&mut self, candidates: &[CandidateId], examples: usize) -> Result<(), Halt> {
-        let part = self.round.arena.part(&self.round.batch, examples, 0);
+        let round = self.round;
+        let part = round.arena.beginning(&round.batch, examples, round.number);
         let measured = self.round.arena.measure(candidates, &part).await?;
         for candidate in candidates {
             self.run.insert(*candidate, examples);

@@ -179,6 +179,7 @@ pub(super) async fn primal_dual(
         let guidance = Guidance {
             round,
             batch: &batch,
+            shown: &batch,
             limits: &limits,
             multipliers: &multipliers,
             children: settings.children,

@@ -109,6 +109,7 @@ impl Search for Dcapo {
                 let guidance = Guidance {
                     round,
                     batch: &batch,
+                    shown: &batch,
                     limits: &limits,
                     multipliers: &multipliers,
                     children: self.shared.children,

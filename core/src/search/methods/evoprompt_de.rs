@@ -48,7 +48,7 @@ impl Search for EvoPromptDe {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             let mut weights = Multipliers::new();
-            let mut pool = vec![arena.seed()];
+            let mut pool = arena.starts();
             let mut number: Round = 0;
             while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
                 pool = round.measure(&pool).await?;

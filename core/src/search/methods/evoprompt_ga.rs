@@ -48,7 +48,7 @@ impl Search for EvoPromptGa {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             let mut weights = Multipliers::new();
-            let mut pool = vec![arena.seed()];
+            let mut pool = arena.starts();
             let mut number: Round = 0;
             while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
                 pool = round.measure(&pool).await?;
@@ -99,12 +99,12 @@ impl EvoPromptGa {
     }
 }
 
-/// Who was rewritten, each once.
+/// Of whom something was made, each once.
 fn parents_of(tasks: &[RewriteTask]) -> Vec<CandidateId> {
     let mut parents: Vec<CandidateId> = Vec::new();
-    for task in tasks {
-        if !parents.contains(&task.parent) {
-            parents.push(task.parent);
+    for parent in tasks.iter().flat_map(RewriteTask::parents) {
+        if !parents.contains(&parent) {
+            parents.push(parent);
         }
     }
     parents

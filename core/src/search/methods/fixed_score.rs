@@ -76,16 +76,17 @@ impl<'a> FixedRound<'a> {
         matches!(self.arena.search().rounds, Rounds::Open(_))
     }
 
-    /// Makes rewrites, with feedback by the examples of `batch`, and returns the child of each, if it gave one. The
-    /// indices of the tasks say how many rewrites of a parent there are.
+    /// Makes rewrites, with feedback by the failures on the examples of `shown`, and returns the child of each, if it gave
+    /// one. The indices of the tasks say how many rewrites of a parent there are.
     pub(super) async fn rewrites(
         &self,
         tasks: &[RewriteTask],
-        batch: &Batch,
+        shown: &Batch,
     ) -> Result<Vec<Option<CandidateId>>, Halt> {
         let guidance = Guidance {
             round: self.number,
-            batch,
+            batch: &self.batch,
+            shown,
             limits: &self.limits,
             multipliers: &self.weights,
             children: tasks.iter().map(|task| task.index + 1).max().unwrap_or(1),
@@ -107,20 +108,21 @@ impl<'a> FixedRound<'a> {
         top(self.arena.ranked(scores, |score| score.lagrangian), scores.len())
     }
 
-    /// Closes the round. `retained` is P_{t+1}, best first.
+    /// Closes the round, whose best is the first by J. `retained` is P_{t+1}.
     pub(super) async fn close(
         self,
         scores: IndexMap<CandidateId, Score>,
         parents: Vec<CandidateId>,
         retained: Vec<CandidateId>,
     ) -> Result<(), Halt> {
+        let best = self.ranked(&scores).into_iter().take(1).collect();
         let event = RoundEvent {
             round: self.number,
             next_multipliers: self.weights.clone(),
             multipliers: self.weights,
             scores,
             parents,
-            best: retained.iter().take(1).copied().collect(),
+            best,
             retained,
             batch: None,
         };

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::capo::PrimalDual;
 use super::fixed_score::FixedRound;
 use super::pareto::leads;
 use super::{Effort, Method, Search, check_counts};
@@ -20,10 +21,16 @@ use crate::study::score::{Multipliers, Score};
 /// Pairs that are drawn in search of one that may be merged.
 const DRAWS: u64 = 10;
 
-/// GEPA's hyperparameters. A round is one rewrite or one merge.
+/// A rewrite, and the text that came of it.
+type Proposal = (RewriteTask, CandidateId);
+
+/// GEPA's hyperparameters. A round is a rewrite of each of its parents, or one merge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Gepa {
+    /// k ≥ 1: parents drawn a round.
+    #[schemars(range(min = 1, max = 1000))]
+    pub parents: usize,
     /// Examples of each workload that a rewrite is made by, and must be better on, ≥ 1.
     #[schemars(range(min = 1, max = 1000))]
     pub minibatch: usize,
@@ -35,8 +42,9 @@ pub struct Gepa {
 impl Default for Gepa {
     fn default() -> Self {
         Self {
+            parents: 4,
             minibatch: 3,
-            merges: 5,
+            merges: 0,
         }
     }
 }
@@ -44,23 +52,28 @@ impl Default for Gepa {
 impl Method for Gepa {
     fn check(&self) -> Result<(), String> {
         check_counts(&[
+            ("parents", 1, self.parents),
             ("minibatch", 1, self.minibatch),
             ("merges", 0, self.merges as usize),
         ])
     }
 
     fn at_most(&self, rounds: u32) -> Effort {
-        let rounds = u64::from(rounds);
-        Effort {
-            candidates: 1 + rounds,
-            critiques: rounds,
-            rewrites: rounds,
-        }
+        let sizes = PrimalDual {
+            children: 1,
+            pool: usize::MAX,
+            ..PrimalDual::default()
+        };
+        sizes.at_most(rounds, self.parents)
     }
 
-    /// A front may be larger: room is kept for as many as CAPO's pool has.
+    /// As many earlier prompts as CAPO takes; a front may be larger, and was measured on all examples.
     fn pool(&self) -> usize {
-        6
+        PrimalDual::default().pool
+    }
+
+    fn takes_batches(&self) -> bool {
+        false
     }
 }
 
@@ -68,47 +81,46 @@ impl Search for Gepa {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             let mut weights = Multipliers::new();
-            let mut front = vec![arena.seed()];
+            // Everyone who was accepted: who leaves the front may come back to it.
+            let mut pool = arena.starts();
             let mut lineages = Lineages::default();
             let mut number: Round = 0;
             while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
-                front = round.measure(&front).await?;
-                let scores = round.scores(&front, &round.batch)?;
-                let leads = leads_of(&round, &scores);
+                pool = round.measure(&pool).await?;
+                let front = front_of(&round, &round.scores(&pool, &round.batch)?);
                 let part = arena.part(&round.batch, self.minibatch, number);
 
-                // 1. Merge two lineages after a rewrite was accepted; else rewrite one of the front.
+                // 1. Merge two lineages after a rewrite was accepted; else rewrite some of the front.
                 let pair = if lineages.merges < self.merges && lineages.is_due {
-                    lineages.pair(&round, &leads)
+                    lineages.pair(&round, &front)
                 } else {
                     None
                 };
-                let parents = pair.map_or_else(|| vec![draw(&round, &leads)], Vec::from);
-                let child = match pair {
-                    Some([one, other]) => merge(&round, one, other).await?,
-                    None => reflect(&round, parents[0], &part).await?,
-                };
-
-                // 2. What does better on the same few examples is measured on all of them.
-                let child = child.filter(|child| !front.contains(child));
-                let accepted = if let Some(child) = child {
-                    accepts(&round, &parents, child, &part).await?.then_some(child)
-                } else {
-                    if round.is_open() {
-                        arena.measure_again(&parents, &part).await?;
+                let parents = pair.map_or_else(|| self.draw(&round, &front), Vec::from);
+                let mut proposals = match pair {
+                    Some([one, other]) => {
+                        let merge = RewriteTask::edit(one, 0, Edit::Merge(other));
+                        proposals(&round, &[merge], &round.batch).await?
                     }
-                    None
+                    None => reflect(&round, &parents, &part).await?,
                 };
-                lineages.note(&parents, accepted);
+                proposals.retain(|(_, child)| !pool.contains(child));
+                if proposals.is_empty() && round.is_open() {
+                    arena.measure_again(&parents, &part).await?;
+                }
 
-                // 3. The front with it.
-                let expanded: Vec<CandidateId> = front.iter().copied().chain(accepted).collect();
-                let expanded = round.measure(&expanded).await?;
-                let scores = round.scores(&expanded, &round.batch)?;
-                let leads = leads_of(&round, &scores);
-                front = round.ranked(&scores);
-                front.retain(|candidate| leads[candidate] > 0);
-                round.close(scores, parents, front.clone()).await?;
+                // 2. What does better on the same few examples is measured on all of them, and stays.
+                let accepted = accepted(&round, proposals, &part).await?;
+                lineages.note(&accepted);
+                for (_, child) in accepted {
+                    if !pool.contains(&child) {
+                        pool.push(child);
+                    }
+                }
+                pool = round.measure(&pool).await?;
+                let scores = round.scores(&pool, &round.batch)?;
+                let retained = front_of(&round, &scores).into_keys().collect();
+                round.close(scores, parents, retained).await?;
                 number += 1;
             }
             Ok(())
@@ -117,65 +129,71 @@ impl Search for Gepa {
     }
 }
 
-/// A rewrite by what the examples of `part` show of a parent; none where they show nothing to be better at.
+impl Gepa {
+    /// Some of the front, each as likely as the number of examples that it leads on.
+    fn draw(&self, round: &FixedRound<'_>, front: &IndexMap<CandidateId, usize>) -> Vec<CandidateId> {
+        let weights: Vec<f64> = front.values().map(|leads| libm::log(*leads as f64)).collect();
+        let streams = round.arena.streams();
+        let mut stream = streams.stream("parents", u64::from(round.number), 0);
+        let drawn = without_replacement(&weights, 1.0, self.parents, &mut stream);
+        let drawn = drawn.into_iter().filter_map(|place| front.get_index(place));
+        drawn.map(|(candidate, _)| *candidate).collect()
+    }
+}
+
+/// Makes rewrites, told by the failures on the examples of `part`, as far as they give a text.
+async fn proposals(
+    round: &FixedRound<'_>,
+    tasks: &[RewriteTask],
+    part: &Batch,
+) -> Result<Vec<Proposal>, Halt> {
+    let children = round.rewrites(tasks, part).await?;
+    let made = tasks.iter().zip(children);
+    Ok(made.filter_map(|(task, child)| Some((*task, child?))).collect())
+}
+
+/// Rewrites by what the examples of `part` show of parents, but for those of whom they show nothing to be better at.
 async fn reflect(
     round: &FixedRound<'_>,
-    parent: CandidateId,
-    part: &Batch,
-) -> Result<Option<CandidateId>, Halt> {
-    let scores = round.scores(&[parent], part)?;
-    let score = &scores[&parent];
-    if score.objective >= 1.0 && score.feasible {
-        return Ok(None);
-    }
-    let children = round.rewrites(&[RewriteTask::of(parent, 0)], part).await?;
-    Ok(children.into_iter().flatten().next())
-}
-
-async fn merge(
-    round: &FixedRound<'_>,
-    one: CandidateId,
-    other: CandidateId,
-) -> Result<Option<CandidateId>, Halt> {
-    let task = RewriteTask::edit(one, 0, Edit::Merge(other));
-    let children = round.rewrites(&[task], &round.batch).await?;
-    Ok(children.into_iter().flatten().next())
-}
-
-/// Whether a child has a higher J on `part` than its parent, or at least that of the better one of two.
-async fn accepts(
-    round: &FixedRound<'_>,
     parents: &[CandidateId],
-    child: CandidateId,
     part: &Batch,
-) -> Result<bool, Halt> {
-    let all: Vec<CandidateId> = parents.iter().copied().chain([child]).collect();
+) -> Result<Vec<Proposal>, Halt> {
+    let mut scores = round.scores(parents, part)?;
+    scores.retain(|_, score| score.objective < 1.0 || !score.feasible);
+    let tasks: Vec<RewriteTask> = scores.keys().map(|parent| RewriteTask::of(*parent, 0)).collect();
+    proposals(round, &tasks, part).await
+}
+
+/// Those of a higher J on `part` than their parent, or of at least that of the better one of two.
+async fn accepted(
+    round: &FixedRound<'_>,
+    mut proposals: Vec<Proposal>,
+    part: &Batch,
+) -> Result<Vec<Proposal>, Halt> {
+    let mut all: Vec<CandidateId> = Vec::new();
+    for (task, child) in &proposals {
+        for candidate in task.parents().into_iter().chain([*child]) {
+            if !all.contains(&candidate) {
+                all.push(candidate);
+            }
+        }
+    }
     let measured = round.arena.measure(&all, part).await?;
-    let mut scores = round.scores(&measured, part)?;
-    let Some(score) = scores.shift_remove(&child) else {
-        return Ok(false);
-    };
-    let of_parents = scores.values().map(|score| score.lagrangian);
-    let best = of_parents.fold(f64::NEG_INFINITY, f64::max);
-    Ok(score.lagrangian > best || (parents.len() > 1 && score.lagrangian >= best))
+    let scores = round.scores(&measured, part)?;
+    proposals.retain(|(task, child)| {
+        let lagrangian = |candidate: &CandidateId| scores.get(candidate).map(|score| score.lagrangian);
+        let parents = task.parents();
+        let best = parents
+            .iter()
+            .filter_map(lagrangian)
+            .fold(f64::NEG_INFINITY, f64::max);
+        lagrangian(child).is_some_and(|child| child > best || (parents.len() > 1 && child >= best))
+    });
+    Ok(proposals)
 }
 
-/// One of the front, as likely as the number of examples that it leads on.
-fn draw(round: &FixedRound<'_>, leads: &IndexMap<CandidateId, usize>) -> CandidateId {
-    let weights: Vec<f64> = leads.values().map(|leads| libm::log(*leads as f64)).collect();
-    let mut stream = round
-        .arena
-        .streams()
-        .stream("parents", u64::from(round.number), 0);
-    let drawn = without_replacement(&weights, 1.0, 1, &mut stream);
-    drawn
-        .first()
-        .and_then(|place| leads.get_index(*place))
-        .map_or_else(|| round.arena.seed(), |(candidate, _)| *candidate)
-}
-
-/// On how many examples of the round each candidate leads, see [`leads`].
-fn leads_of(round: &FixedRound<'_>, scores: &IndexMap<CandidateId, Score>) -> IndexMap<CandidateId, usize> {
+/// The front over single examples, best first, with the number of examples that each leads on, see [`leads`].
+fn front_of(round: &FixedRound<'_>, scores: &IndexMap<CandidateId, Score>) -> IndexMap<CandidateId, usize> {
     let best_first = round.ranked(scores);
     let by_example = |candidate: &CandidateId| {
         let FixedRound {
@@ -188,7 +206,8 @@ fn leads_of(round: &FixedRound<'_>, scores: &IndexMap<CandidateId, Score>) -> In
         arena.score_by_example(*candidate, batch, limits, weights)
     };
     let values: Vec<Vec<f64>> = best_first.iter().map(by_example).collect();
-    best_first.into_iter().zip(leads(&values)).collect()
+    let leading = best_first.into_iter().zip(leads(&values));
+    leading.filter(|(_, leads)| *leads > 0).collect()
 }
 
 /// Who came of whom, and what was merged.
@@ -203,12 +222,20 @@ struct Lineages {
 }
 
 impl Lineages {
-    fn note(&mut self, parents: &[CandidateId], accepted: Option<CandidateId>) {
-        let is_merge = parents.len() > 1;
-        self.is_due = accepted.is_some() && !is_merge;
-        self.merges += u32::from(accepted.is_some() && is_merge);
-        if let Some(child) = accepted {
-            self.parents.entry(child).or_insert_with(|| parents.to_vec());
+    fn note(&mut self, accepted: &[Proposal]) {
+        let merges = accepted
+            .iter()
+            .filter(|(task, _)| task.edit != Edit::Improve)
+            .count();
+        self.is_due = accepted.len() > merges;
+        self.merges += merges as u32;
+        for (task, child) in accepted {
+            let parents = task.parents();
+            // A text may come once more of those that came of it.
+            let is_older = |parent: &CandidateId| parent == child || self.came_of(*parent, *child);
+            if !parents.iter().any(is_older) {
+                self.parents.entry(*child).or_insert(parents);
+            }
         }
     }
 
@@ -216,10 +243,9 @@ impl Lineages {
     fn pair(
         &mut self,
         round: &FixedRound<'_>,
-        leads: &IndexMap<CandidateId, usize>,
+        front: &IndexMap<CandidateId, usize>,
     ) -> Option<[CandidateId; 2]> {
-        let front = leads.iter().filter(|(_, leads)| **leads > 0);
-        let front: Vec<CandidateId> = front.map(|(candidate, _)| *candidate).collect();
+        let front: Vec<CandidateId> = front.keys().copied().collect();
         for attempt in 0..DRAWS {
             let streams = round.arena.streams();
             let mut stream = streams.stream("merge", u64::from(round.number), attempt);

@@ -118,6 +118,11 @@ pub trait Method {
         1
     }
 
+    /// Whether it can measure rounds on batches.
+    fn takes_batches(&self) -> bool {
+        true
+    }
+
     /// Whether a rewriter can learn from its rounds.
     fn learns(&self) -> bool {
         false
@@ -310,8 +315,9 @@ pub fn asked(method: &dyn Method, rounds: &Rounds) -> impl Iterator<Item = Role>
     .map(|(role, _)| role)
 }
 
-/// Says of a budget of rollouts without room for a first round and the held-out evaluation that it is too small.
-pub fn too_small(problem: &Problem) -> Option<String> {
+/// Says of a budget of rollouts that it is too small: it has no room for a first round, with so many prompts of earlier runs
+/// beside the seed, and the held-out evaluation, or the search would hold nothing back for that.
+pub fn too_small(problem: &Problem, starts: usize) -> Option<String> {
     let study = problem.study();
     let budget = study.budget.rollouts?;
     let method = build(&study.study.method, &study.method).ok()?;
@@ -321,12 +327,18 @@ pub fn too_small(problem: &Problem) -> Option<String> {
         examples as u64 * u64::from(study.study.repeats)
     };
     let batch = study.study.batch.unwrap_or(usize::MAX);
-    let first = method.at_most(1).candidates * of(Split::Optimize, batch);
+    let first = (method.at_most(1).candidates + starts as u64) * of(Split::Optimize, batch);
     let held_out = 2 * of(Split::Evaluate, usize::MAX);
-    (first + held_out > budget).then(|| {
+    let is_held_back = 2 * held_out <= budget;
+    (first + held_out > budget || !is_held_back).then(|| {
+        let more = if is_held_back {
+            ""
+        } else {
+            ", more than the half that a search would hold back"
+        };
         format!(
             "A budget of {budget} rollouts is too small for a search: the first round takes up to {first}, the held-out \
-             evaluation up to {held_out}."
+             evaluation up to {held_out}{more}."
         )
     })
 }

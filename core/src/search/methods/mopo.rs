@@ -62,10 +62,11 @@ impl Search for Mopo {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             let mut weights = Multipliers::new();
-            let mut pool = vec![arena.seed()];
+            let mut pool = arena.starts();
             let mut number: Round = 0;
             while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
                 pool = round.measure(&pool).await?;
+                pool = survivors(&round, &round.scores(&pool, &round.batch)?, pool.len());
                 let tasks: Vec<RewriteTask> = (0..pool.len())
                     .flat_map(|place| self.tasks(&round, &pool, place))
                     .collect();

@@ -141,6 +141,40 @@ mod tests {
         }
     }
 
+    /// What `core/tests/gepa/record.py` wrote.
+    #[derive(Deserialize)]
+    struct Grown {
+        cases: Vec<Growing>,
+    }
+
+    #[derive(Deserialize)]
+    struct Growing {
+        values: Vec<Vec<f64>>,
+        scored: Vec<f64>,
+        fronts: Vec<Vec<usize>>,
+    }
+
+    #[test]
+    fn fronts_over_examples_are_those_of_gepa_as_candidates_come_in() {
+        let recorded: Grown = serde_json::from_str(include_str!("../../../tests/gepa/fronts.json")).unwrap();
+        assert_eq!(recorded.cases.len(), 25);
+        for case in recorded.cases {
+            for (count, front) in (1..).zip(case.fronts) {
+                let mut order: Vec<usize> = (0..count).collect();
+                order.sort_by(|one, other| case.scored[*other].total_cmp(&case.scored[*one]));
+                let best_first: Vec<Vec<f64>> =
+                    order.iter().map(|place| case.values[*place].clone()).collect();
+                let expected: Vec<usize> = order.iter().map(|place| front[*place]).collect();
+                assert_eq!(
+                    leads(&best_first),
+                    expected,
+                    "the first {count} of {:?}",
+                    case.values
+                );
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn a_front_is_one_more_than_that_of_the_last_who_dominates(

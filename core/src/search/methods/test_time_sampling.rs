@@ -71,6 +71,7 @@ impl Search for Sampling {
             let guidance = Guidance {
                 round: 0,
                 batch: &batch,
+                shown: &batch,
                 limits: &limits,
                 multipliers: &multipliers,
                 children: self.k,

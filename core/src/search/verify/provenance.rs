@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::journal::{CandidateEvent, Event, Origin, StudyEvent};
+use crate::search::methods;
 use crate::study::ids::{CandidateId, Round};
 
 /// A candidate that says it was rewritten or combined, until a `rewrite` line agrees.
@@ -17,6 +18,9 @@ struct Rewritten {
 pub(super) struct Provenance {
     seed: Option<CandidateId>,
     method: String,
+    /// Whether its search can start from several prompts, and whether it has begun.
+    takes_starts: bool,
+    has_begun: bool,
     /// The candidate of the line above that does not say that it was rewritten.
     otherwise: Option<CandidateId>,
     /// The candidate of the line above: its `rewrite` line is written in the same moment.
@@ -30,6 +34,11 @@ impl Provenance {
     pub(super) fn check(&mut self, event: &Event) -> Result<(), String> {
         let latest = self.latest.take();
         let otherwise = self.otherwise.take();
+        self.has_begun |= match event {
+            Event::Rollout(rollout) => Some(rollout.candidate) != self.seed,
+            Event::Critique(_) | Event::Rewrite(_) | Event::Round(_) => true,
+            _ => false,
+        };
         match event {
             Event::Study(study) => return self.check_study(study),
             Event::Candidate(candidate) => self.check_candidate(candidate)?,
@@ -89,6 +98,8 @@ impl Provenance {
     fn check_study(&mut self, study: &StudyEvent) -> Result<(), String> {
         self.seed = study.study.seed_prompt().ok().map(CandidateId::of);
         self.method.clone_from(&study.study.study.method);
+        let method = methods::build(&self.method, &study.study.method);
+        self.takes_starts = method.is_ok_and(|method| method.pool() > 1);
         if !is_utc(&study.started_at) {
             return Err(format!(
                 "`started_at` is `{}`, no time in UTC such as 2026-01-31T12:00:00Z",
@@ -112,6 +123,14 @@ impl Provenance {
             }
             Ok(())
         };
+        if candidate.from.is_some() != (candidate.origin == Origin::From) {
+            return Err(format!(
+                "candidate {} names the origin {:?}, and {} earlier run that it is of",
+                candidate.id.short(),
+                candidate.origin,
+                candidate.from.as_ref().map_or("no", |_| "an")
+            ));
+        }
         let is_rewritten = matches!(
             candidate.origin,
             Origin::Rewrite | Origin::Crossover | Origin::Paraphrase
@@ -125,6 +144,15 @@ impl Provenance {
             Origin::Seed => Err(format!(
                 "candidate {} says that it is the seed, but is not the study's prompt",
                 candidate.id.short()
+            )),
+            Origin::From if self.has_begun || !self.takes_starts => Err(format!(
+                "candidate {} says that it is of an earlier run, which the search {}",
+                candidate.id.short(),
+                if self.has_begun {
+                    "had begun without"
+                } else {
+                    "has no room for"
+                }
             )),
             Origin::Given | Origin::From => place(&[]),
             Origin::Injected if self.method == "injected" => place(self.seed.as_slice()),
