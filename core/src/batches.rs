@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::notice::{BatchUnderWay, Notice};
+
 /// The batches of one model, which its clones share: those that a run's journal tells of, and those under way.
 ///
 /// A provider charges for a batch whoever waits for it, so its id must be durable first. Who hands one in notes it here;
@@ -18,8 +20,8 @@ struct State {
     noted: Vec<(String, Vec<String>)>,
     /// The last batch of each request that an earlier process handed in and nobody asked for since.
     earlier: HashMap<String, (String, usize)>,
-    news: Vec<(String, usize)>,
-    under_way: Vec<(String, usize)>,
+    news: Vec<Notice>,
+    under_way: Vec<BatchUnderWay>,
 }
 
 /// A batch is being handed in while this lives.
@@ -71,25 +73,35 @@ impl Batches {
         std::mem::take(&mut self.state().noted)
     }
 
-    /// Says that a batch of so many calls is waited for from now on.
-    pub fn wait_for(&self, id: &str, calls: usize) {
+    /// Says that a batch is waited for from now on.
+    pub fn wait_for(&self, batch: BatchUnderWay) {
         let mut state = self.state();
-        state.news.push((id.to_owned(), calls));
-        state.under_way.push((id.to_owned(), calls));
+        state.news.push(Notice::Batch(batch.clone()));
+        state.under_way.push(batch);
+    }
+
+    /// Whether a batch is waited for.
+    pub fn are_under_way(&self) -> bool {
+        !self.state().under_way.is_empty()
+    }
+
+    /// Says what a person is to be told of the wait.
+    pub fn tell(&self, notice: Notice) {
+        self.state().news.push(notice);
     }
 
     /// Says that it is not waited for any more.
     pub fn ended(&self, id: &str) {
-        self.state().under_way.retain(|(other, _)| other != id);
+        self.state().under_way.retain(|other| other.id != id);
     }
 
-    /// The batches that began to be waited for since this was asked last, with how many calls each has.
-    pub(crate) fn take_news(&self) -> Vec<(String, usize)> {
+    /// What a person is to be told, since this was asked last.
+    pub fn take_news(&self) -> Vec<Notice> {
         std::mem::take(&mut self.state().news)
     }
 
-    /// The batches that are waited for, with how many calls each has, once nobody waits for them any more.
-    pub(crate) fn take_under_way(&self) -> Vec<(String, usize)> {
+    /// The batches that are waited for, once nobody waits for them any more.
+    pub(crate) fn take_under_way(&self) -> Vec<BatchUnderWay> {
         std::mem::take(&mut self.state().under_way)
     }
 }

@@ -238,7 +238,7 @@ pub enum FailureKind {
     Malformed,
     /// A tool, command or endpoint of the workload failed.
     Tool,
-    /// The run ended in the middle of it; the line keeps what it had consumed.
+    /// The run ended in the middle of it, and the line keeps what it had consumed; or a batch of calls ended without it.
     Stopped,
 }
 

@@ -42,9 +42,6 @@ use crate::transport::Wire;
 /// How long a batch waits for a further call before it is handed in, and the pause after the first look at it.
 const BATCH_WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// Longer than a provider works on a batch, which is a day.
-const LONGEST_BATCH: Duration = Duration::from_hours(30);
-
 /// Builds the models of a study with the shipped price table.
 ///
 /// `models` are its `[models.ROLE]` tables and `seed` is its seed, for the simulated models.
@@ -236,18 +233,23 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// What a model is asked over. `connecting` is told of connections that are slow to come about.
-    fn wire(&self, batch: bool, connecting: &Connecting) -> Result<Wire, BuildError> {
+    /// What a model is asked over, in batches if it has a name to call it by there. `connecting` is told of connections
+    /// that are slow to come about.
+    fn wire(&self, in_batches: Option<String>, connecting: &Connecting) -> Result<Wire, BuildError> {
         if let Some(carrier) = self.gate.and_then(Gate::carrier) {
             return Ok(Wire::Carrier(carrier));
         }
         let http = http_client(self.gate.is_some(), connecting)?;
         #[cfg(not(target_arch = "wasm32"))]
-        if batch {
-            return Ok(Wire::Batches(Arc::new(Batcher::new(http, self.batch_waits))));
+        if let Some(model) = in_batches {
+            return Ok(Wire::Batches(Arc::new(Batcher::new(
+                http,
+                model,
+                self.batch_waits,
+            ))));
         }
         #[cfg(target_arch = "wasm32")]
-        let _ = (batch, self.batch_waits);
+        let _ = (in_batches, self.batch_waits);
         Ok(Wire::Http(http))
     }
 
@@ -342,7 +344,8 @@ impl<'a> Builder<'a> {
         // Single calls of the same model keep a limit of their own.
         let way = if spec.batch { "batch" } else { "" };
         let place = [provider.name, &account.base_url, model, variable, way];
-        let endpoint = endpoints.get(place, most, |connecting| self.wire(spec.batch, connecting))?;
+        let in_batches = spec.batch.then(|| format!("{}/{model}", provider.name));
+        let endpoint = endpoints.get(place, most, |connecting| self.wire(in_batches, connecting))?;
         let client = self.client(spec, model, *connect, account, endpoint);
         Ok(Client {
             headers,
@@ -383,11 +386,7 @@ impl<'a> Builder<'a> {
             headers: HeaderMap::new(),
             rewrite_form: spec.rewrite_form.unwrap_or_default(),
             asking: Asking::of(spec, model),
-            timeout: if spec.batch {
-                LONGEST_BATCH
-            } else {
-                Duration::from_secs_f64(spec.timeout_seconds.unwrap_or(120.0))
-            },
+            timeout: Duration::from_secs_f64(spec.timeout_seconds.unwrap_or(120.0)),
             backoff: Backoff {
                 retries: spec.retries.unwrap_or(backoff::RETRIES),
                 first_wait: self.first_wait,

@@ -320,14 +320,18 @@ impl Client {
         self.timed(&recorder, model.call(request)).await
     }
 
-    /// What becomes of a request that was made on `recorder`, within the time that a try may take.
+    /// What becomes of a request that was made on `recorder`, within the time that a single call may take.
     pub(crate) async fn timed<R>(
         &self,
         recorder: &Recorder,
         asked: impl Future<Output = Result<R, ProviderError>>,
     ) -> Try<R> {
         let started = Instant::now();
-        let outcome = time::timeout(self.timeout, asked).await;
+        let outcome = match self.endpoint.wire.batches() {
+            // A batch is paid for once it is handed in, and answered however long nobody can look at it.
+            Some(_) => Ok(asked.await),
+            None => time::timeout(self.timeout, asked).await,
+        };
         let seconds = started.elapsed().as_secs_f64();
         let reply = recorder.reply();
         let outcome = match outcome {

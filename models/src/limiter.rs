@@ -1,8 +1,8 @@
 //! How many calls may be under way at one endpoint: additive increase, multiplicative decrease.
 //!
 //! The limit starts at its upper bound. An answer that came while the limit was in use raises it
-//! by 1/limit (so by one for a full round of answers); a request to slow down halves it, once for
-//! all the calls that were under way at that moment. It stays between 1 and the upper bound. A
+//! by 1/limit (so by one for a full round of answers); a request to slow down makes it half of it, or of what was under
+//! way where that was less, once for all the calls that were. It stays between 1 and the upper bound. A
 //! provider that says how long to wait holds everybody's next start, not only the caller's.
 //! Waiters start in the order they came.
 
@@ -158,7 +158,8 @@ impl Permit {
     pub(crate) fn slowed(self) {
         let mut state = self.limiter.0.borrow_mut();
         if self.number > state.cut_at {
-            state.limit = (state.limit / 2.0).floor().max(1.0);
+            let under_way = state.limit.min(state.running as f64);
+            state.limit = (under_way / 2.0).floor().max(1.0);
             state.cut_at = state.started;
         }
     }
@@ -194,6 +195,12 @@ mod tests {
         fn take(&self) -> Permit {
             self.acquire().now_or_never().expect("there is room")
         }
+
+        /// As many calls as may be under way, which are asked to slow down.
+        fn slow_all(&self) {
+            let permits: Vec<_> = (0..self.limit() as usize).map(|_| self.take()).collect();
+            permits.into_iter().for_each(Permit::slowed);
+        }
     }
 
     #[test]
@@ -225,17 +232,24 @@ mod tests {
     #[test]
     fn a_request_to_slow_down_counts_once_for_all_calls_under_way() {
         let limiter = Limiter::new(16);
-        let permits: Vec<_> = (0..16).map(|_| limiter.take()).collect();
-        permits.into_iter().for_each(Permit::slowed);
+        limiter.slow_all();
         assert_eq!(limiter.limit(), 8.0);
-        limiter.take().slowed();
+        limiter.slow_all();
         assert_eq!(limiter.limit(), 4.0);
+    }
+
+    #[test]
+    fn a_limit_far_above_what_is_under_way_is_cut_to_half_of_that() {
+        let limiter = Limiter::new(MOST_IN_BATCH);
+        let permits: Vec<_> = (0..12).map(|_| limiter.take()).collect();
+        permits.into_iter().for_each(Permit::slowed);
+        assert_eq!(limiter.limit(), 6.0);
     }
 
     #[test]
     fn a_full_round_of_answers_adds_one() {
         let limiter = Limiter::new(8);
-        limiter.take().slowed();
+        limiter.slow_all();
         assert_eq!(limiter.limit(), 4.0);
         let permits: Vec<_> = (0..4).map(|_| limiter.take()).collect();
         for permit in permits {
@@ -257,7 +271,7 @@ mod tests {
     #[test]
     fn an_idle_limit_does_not_grow() {
         let limiter = Limiter::new(8);
-        limiter.take().slowed();
+        limiter.slow_all();
         for _ in 0..100 {
             limiter.take().succeeded();
         }

@@ -54,7 +54,8 @@ pub struct ModelSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<NonZeroUsize>,
     /// Whether calls are handed to the provider in batches, at half the price and answered within a day. For the agent
-    /// of a study whose rollouts are one call of it, such as those of a table.
+    /// of a study whose rollouts are one call of it, such as those of a table. `concurrency` is then the most calls of a
+    /// batch, 10000 unless stated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub batch: bool,
     /// How often a failed call is tried again: 5 times unless stated, 0 for never.
@@ -139,12 +140,8 @@ impl ModelSpec {
                 return Err(format!("`{name}` means nothing for provider `{}`", provider.name));
             }
         }
-        let of_single_calls = [
-            ("concurrency", self.concurrency.is_some()),
-            ("timeout_seconds", self.timeout_seconds.is_some()),
-        ];
-        if let Some((name, _)) = of_single_calls.iter().find(|(_, given)| self.batch && *given) {
-            return Err(format!("`{name}` means nothing beside `batch`"));
+        if self.batch && self.timeout_seconds.is_some() {
+            return Err("`timeout_seconds` means nothing beside `batch`".to_owned());
         }
         Ok(())
     }
@@ -415,8 +412,8 @@ mod tests {
         assert_eq!(error(&table), "`seed` means nothing for provider `openai`");
         let table = json!({ "provider": "gemini", "model": "m", "batch": true });
         assert_eq!(error(&table), "`batch` means nothing for provider `gemini`");
-        let table = json!({ "provider": "openai", "model": "m", "batch": true, "concurrency": 4 });
-        assert_eq!(error(&table), "`concurrency` means nothing beside `batch`");
+        let table = json!({ "provider": "openai", "model": "m", "batch": true, "timeout_seconds": 4 });
+        assert_eq!(error(&table), "`timeout_seconds` means nothing beside `batch`");
         let table = json!({ "provider": "simulated", "base_url": "http://x" });
         assert_eq!(error(&table), "`base_url` means nothing for provider `simulated`");
         let table = json!({ "provider": "simulated", "temperature": 1 });

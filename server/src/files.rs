@@ -59,7 +59,7 @@ const MOST_TEXT: u64 = 16 << 20;
 /// Most bytes of a prompt.
 const MOST_PROMPT: u64 = 1 << 20;
 
-/// Most bytes of a file of data.
+/// Most bytes of a file of data, and of what gzip packed.
 const MOST_DATA: u64 = 1 << 30;
 
 /// The text of a file; `what` names it in errors.
@@ -75,7 +75,7 @@ pub fn read_text(what: &'static str, path: &Path) -> Result<String, TextError> {
 /// being written, or that a crash cut off, perhaps in the midst of a character.
 ///
 /// # Errors
-/// When it cannot be read or is no UTF-8.
+/// When it cannot be read, is no UTF-8, or is larger than 1 GiB once it is unpacked.
 pub fn read_whole_lines(what: &'static str, path: &Path) -> Result<String, TextError> {
     let bytes = fs::read(path).and_then(unpacked);
     let mut bytes = bytes.map_err(|error| unreadable(what, path, error))?;
@@ -101,9 +101,7 @@ fn unpacked(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     if !bytes.starts_with(&GZIP) {
         return Ok(bytes);
     }
-    let mut whole = Vec::new();
-    MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut whole)?;
-    Ok(whole)
+    bounded(MultiGzDecoder::new(bytes.as_slice()), MOST_DATA)
 }
 
 fn unreadable(what: &'static str, path: &Path, source: io::Error) -> TextError {
@@ -115,7 +113,7 @@ fn unreadable(what: &'static str, path: &Path, source: io::Error) -> TextError {
 }
 
 /// All bytes of a file that has no more than `most`: some have no end.
-fn bounded(file: File, most: u64) -> io::Result<Vec<u8>> {
+fn bounded(file: impl io::Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one ends a run in good order within two seconds, the second one at once.
+//! Ctrl-C: the first one ends a run in good order within two seconds, or once a batch is handed in; the second one at once.
 
 use std::io;
 use std::thread;
@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long calls under way may still be answered once an end is asked for. Many are answered by
 /// then, and nobody waits for longer dialogues.
 pub(crate) const MOMENT: Duration = Duration::from_millis(1500);
+
+/// How often it is looked whether a batch is handed in.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// How long a run whose end is insisted on may take to write down what it had under way.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
@@ -102,7 +105,8 @@ impl Interrupts {
     }
 
     /// Carries out a run that `control` steers. When an end is asked for, it starts nothing new, and
-    /// a moment later, or when it is insisted on, what is under way is dropped, so that it ends by itself.
+    /// a moment later, or when it is insisted on, what is under way is dropped, so that it ends by itself. A batch that is
+    /// being handed in is not dropped before, unless that is insisted on.
     /// A run that does not even then is dropped: `None`. Dropping it ends the commands it has started, and
     /// writes out its journal.
     pub async fn carry_out<T>(&self, control: Control, run: impl Future<Output = T>) -> Option<T> {
@@ -110,7 +114,10 @@ impl Interrupts {
             self.asked().await;
             control.interrupt();
             // Whoever insists waits for no moment.
-            let insists = tokio::time::timeout(MOMENT, self.insisted()).await.is_ok();
+            let mut insists = tokio::time::timeout(MOMENT, self.insisted()).await.is_ok();
+            while !insists && control.is_handing_in() {
+                insists = tokio::time::timeout(GLANCE, self.insisted()).await.is_ok();
+            }
             control.abandon();
             if !insists {
                 self.insisted().await;
@@ -189,6 +196,8 @@ impl Signals {
 
 #[cfg(test)]
 mod tests {
+    use capo_core::batches::Batches;
+
     use super::*;
 
     #[tokio::test]
@@ -215,6 +224,22 @@ mod tests {
         };
         let stubborn = interrupts.carry_out(Control::new(), std::future::pending::<()>());
         assert_eq!(tokio::join!(stubborn, telling).0, None);
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_is_being_handed_in_is_not_dropped_before() {
+        let (_tell, heard) = watch::channel(1);
+        let (control, batches) = (Control::new(), Batches::default());
+        control.mind(batches.clone());
+        let handing_in = batches.hand_in();
+        let run = async {
+            let early = tokio::time::timeout(2 * MOMENT, control.abandoned());
+            assert!(early.await.is_err(), "it is paid for and not noted yet");
+            drop(handing_in);
+            control.abandoned().await;
+        };
+        let interrupts = Interrupts { heard };
+        assert_eq!(interrupts.carry_out(control.clone(), run).await, Some(()));
     }
 
     #[tokio::test]

@@ -28,10 +28,18 @@ impl RecordedRun {
     /// When the file is not there, cannot be read, or is no journal.
     pub fn read(path: &Path) -> Result<Self, SessionError> {
         expect_file(path)?;
-        Self::read_begun(path)?.ok_or_else(|| {
-            let reason = "the journal is empty".into();
-            SessionError::journal(path, JournalError::Line { line: 1, reason })
-        })
+        Self::read_begun(path)?.ok_or_else(|| empty(path))
+    }
+
+    /// [`RecordedRun::read`] with the whole lines that it is read from.
+    ///
+    /// # Errors
+    /// As [`RecordedRun::read`], and when the file is larger than 1 GiB once it is unpacked.
+    pub fn read_with_lines(path: &Path) -> Result<(Self, String), SessionError> {
+        expect_file(path)?;
+        let text = read_whole_lines("journal", path)?;
+        let run = Self::fold(path, |event| events_of(path, &text, event))?;
+        Ok((run.ok_or_else(|| empty(path))?, text))
     }
 
     /// [`RecordedRun::read`] of a journal that may not have begun: `None` where there is no file, or
@@ -44,8 +52,16 @@ impl RecordedRun {
             return Ok(None);
         }
         expect_file(path)?;
+        Self::fold(path, |event| read_events(path, event))
+    }
+
+    /// The run of the events that `read` hands on; `None` where there are none.
+    fn fold(
+        path: &Path,
+        read: impl FnOnce(&mut dyn FnMut(usize, Event) -> Result<(), JournalError>) -> Result<(), SessionError>,
+    ) -> Result<Option<Self>, SessionError> {
         let (mut state, mut lines) = (RunState::default(), 0);
-        read_events(path, |line, event| {
+        read(&mut |line, event| {
             lines = line;
             let applied = state.apply(&event, line as u64 - 1);
             applied.map_err(|reason| JournalError::Line { line, reason })
@@ -67,18 +83,31 @@ impl RecordedRun {
 /// When the file cannot be read or a line is wrong; a torn last line is ignored.
 pub fn read_events(
     path: &Path,
+    event: impl FnMut(usize, Event) -> Result<(), JournalError>,
+) -> Result<(), SessionError> {
+    if !is_packed(path) {
+        return FileJournal::read(path, event).map_err(|error| SessionError::journal(path, error));
+    }
+    events_of(path, &read_whole_lines("journal", path)?, event)
+}
+
+/// [`read_events`] of a journal whose lines were read.
+fn events_of(
+    path: &Path,
+    text: &str,
     mut event: impl FnMut(usize, Event) -> Result<(), JournalError>,
 ) -> Result<(), SessionError> {
     let wrong = |error: JournalError| SessionError::journal(path, error);
-    if !is_packed(path) {
-        return FileJournal::read(path, event).map_err(wrong);
-    }
-    let text = read_whole_lines("journal", path)?;
     for (number, line) in (1..).zip(text.lines()) {
         let parsed = parse_line(line, number).map_err(wrong)?;
         event(number, parsed).map_err(wrong)?;
     }
     Ok(())
+}
+
+fn empty(path: &Path) -> SessionError {
+    let reason = "the journal is empty".into();
+    SessionError::journal(path, JournalError::Line { line: 1, reason })
 }
 
 /// Says that there is no journal where there is no regular file: a pipe waits for somebody who writes,

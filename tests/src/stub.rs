@@ -9,11 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -100,6 +100,8 @@ pub struct Books {
     pub authorizations: Vec<Option<String>>,
     /// The descriptions of all tools that were offered.
     pub described: BTreeSet<String>,
+    /// How many calls each batch has that was handed in.
+    pub batches: Vec<usize>,
 }
 
 impl Books {
@@ -130,13 +132,43 @@ struct Shared {
     latency: Duration,
     key: Option<String>,
     books: Mutex<Books>,
+    batches: Mutex<Batches>,
     /// How many of the requests that arrive are worked on; the others wait.
     admitted: watch::Sender<u64>,
+}
+
+/// Calls that are handed in together, as `OpenAI` takes them.
+#[derive(Default)]
+struct Batches {
+    /// The lines of the last file that came.
+    uploaded: Vec<Value>,
+    /// What each batch was answered, a line for each call.
+    answers: Vec<String>,
+    /// How long it takes to be answered that a batch was taken.
+    taking: Duration,
 }
 
 impl Shared {
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn batches(&self) -> MutexGuard<'_, Batches> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The line that answers a call of a batch.
+    fn line(&self, call: &Value) -> String {
+        let question = question(&call["body"]);
+        let messages = call["body"]["messages"].as_array().map_or(0, Vec::len);
+        let response = match (self.script)(&question, 0) {
+            Answer::Text(text) => {
+                let message = json!({"role": "assistant", "content": text});
+                json!({"status_code": 200, "body": completion(messages, &message).0})
+            }
+            _ => json!({"status_code": 500, "body": {}}),
+        };
+        json!({"custom_id": call["custom_id"], "response": response, "error": null}).to_string()
     }
 }
 
@@ -170,6 +202,7 @@ impl Stub {
             latency,
             key: key.map(str::to_owned),
             books: Mutex::default(),
+            batches: Mutex::default(),
             admitted: watch::Sender::new(u64::MAX),
         });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
@@ -195,6 +228,10 @@ impl Stub {
                 "/v1/chat/completions",
                 post(complete).options(async || StatusCode::NO_CONTENT),
             )
+            .route("/v1/files", post(upload))
+            .route("/v1/batches", post(hand_in))
+            .route("/v1/batches/{id}", get(batch))
+            .route("/v1/files/{id}/content", get(answers))
             .layer(map_response(open_to_pages))
             .with_state(Arc::clone(&self.shared));
         let thread = thread::spawn(move || {
@@ -241,6 +278,11 @@ impl Stub {
     /// Requests being worked on, or waiting to be.
     pub fn open(&self) -> usize {
         self.shared.books().open
+    }
+
+    /// From now on it takes so long to be answered that a batch was taken.
+    pub fn take_batches_in(&self, taking: Duration) {
+        self.shared.batches().taking = taking;
     }
 
     /// Works on so many more requests, and lets all that arrive after them wait. Whoever asks can
@@ -379,6 +421,35 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
         }
         Answer::Silence => std::future::pending().await,
     }
+}
+
+async fn upload(State(shared): State<Arc<Shared>>, form: String) -> Json<Value> {
+    let calls = form.lines().filter(|line| line.starts_with('{'));
+    shared.batches().uploaded = calls.filter_map(|line| serde_json::from_str(line).ok()).collect();
+    Json(json!({"id": "file"}))
+}
+
+/// Works on a batch at once.
+async fn hand_in(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let (number, taking) = {
+        let mut batches = shared.batches();
+        let calls = std::mem::take(&mut batches.uploaded);
+        let lines: Vec<String> = calls.iter().map(|call| shared.line(call)).collect();
+        shared.books().batches.push(lines.len());
+        batches.answers.push(lines.join("\n"));
+        (batches.answers.len() - 1, batches.taking)
+    };
+    tokio::time::sleep(taking).await;
+    Json(json!({"id": number.to_string()}))
+}
+
+async fn batch(Path(id): Path<String>) -> Json<Value> {
+    Json(json!({"status": "completed", "output_file_id": id}))
+}
+
+async fn answers(State(shared): State<Arc<Shared>>, Path(number): Path<usize>) -> Result<String, StatusCode> {
+    let answers = shared.batches().answers.get(number).cloned();
+    answers.ok_or(StatusCode::NOT_FOUND)
 }
 
 fn question(body: &Value) -> Question {

@@ -1,28 +1,38 @@
-//! Journal lines without traces.
+//! Journal lines without conversations.
 
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
-/// What stands in place of a trace.
-const NOTHING: &str = r#"{"messages":[]}"#;
+/// What stands in place of a trace, and of what models answered to an effect that failed.
+const EMPTY: [(&str, &str); 3] = [
+    ("trace", r#"{"messages":[]}"#),
+    ("answers", "[]"),
+    ("answer", r#""""#),
+];
 
-/// A line with an empty trace, if it has one: all that the fold over a journal needs, and `verify` unless earlier runs paid for
-/// some of it. A line that is no JSON object stays as it is; whoever parses it says what is wrong.
+/// A line with an empty trace and empty answers, if it has them: all that the fold over a journal needs, and `verify` unless
+/// earlier runs paid for some of it. A line that is no JSON object stays as it is; whoever parses it says what is wrong.
 pub fn slim(line: &str) -> Cow<'_, str> {
-    if !line.contains(r#""trace""#) {
+    if EMPTY
+        .iter()
+        .all(|(name, _)| !line.contains(&format!("\"{name}\"")))
+    {
         return Cow::Borrowed(line);
     }
     let Ok(mut fields) = serde_json::from_str::<IndexMap<Cow<'_, str>, &RawValue>>(line) else {
         return Cow::Borrowed(line);
     };
-    let Some(trace) = fields.get_mut("trace") else {
+    let mut is_slimmer = false;
+    for (name, empty) in EMPTY {
+        if let (Some(field), Ok(empty)) = (fields.get_mut(name), serde_json::from_str::<&RawValue>(empty)) {
+            *field = empty;
+            is_slimmer = true;
+        }
+    }
+    if !is_slimmer {
         return Cow::Borrowed(line);
-    };
-    match serde_json::from_str(NOTHING) {
-        Ok(nothing) => *trace = nothing,
-        Err(_) => return Cow::Borrowed(line),
     }
     serde_json::to_string(&fields).map_or(Cow::Borrowed(line), Cow::Owned)
 }
@@ -32,11 +42,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_trace_goes() {
+    fn only_conversations_go() {
         let line = r#"{"event":"rollout","example":"a \"trace\"","trace":{"messages":[{"role":"user","content":"x"}]},"usage":{"agent":1e-3}}"#;
         assert_eq!(
             slim(line),
             r#"{"event":"rollout","example":"a \"trace\"","trace":{"messages":[]},"usage":{"agent":1e-3}}"#
+        );
+        assert_eq!(
+            slim(r#"{"event":"failure","message":"m","answer":"a secret","answers":[{"role":"agent"}]}"#),
+            r#"{"event":"failure","message":"m","answer":"","answers":[]}"#
         );
     }
 

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{Shared, poll_fn};
 
+use crate::batches::Batches;
 use crate::journal::SteerEvent;
 
 /// A handle on a running search; clones steer the same run.
@@ -75,6 +76,7 @@ struct Inner {
     paused: Cell<bool>,
     queue: RefCell<Vec<SteerEvent>>,
     waker: RefCell<Option<Waker>>,
+    batches: RefCell<Vec<Batches>>,
 }
 
 impl Control {
@@ -116,6 +118,16 @@ impl Control {
     /// Waits until [`Control::abandon`] is called.
     pub fn abandoned(&self) -> impl Future<Output = ()> + use<> {
         self.inner.abandoned.given()
+    }
+
+    /// Says what calls of the run are handed in with.
+    pub fn mind(&self, batches: Batches) {
+        self.inner.batches.borrow_mut().push(batches);
+    }
+
+    /// Whether a batch is being handed in: it is paid for, and [`Control::abandon`] would lose it.
+    pub fn is_handing_in(&self) -> bool {
+        self.inner.batches.borrow().iter().any(Batches::is_handing_in)
     }
 
     /// Wait at the next round boundary.

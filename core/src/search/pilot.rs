@@ -20,8 +20,10 @@ pub struct Piloted {
     pub rollouts: u64,
     /// What was consumed now, all roles together.
     pub usage: RoleUsage,
-    /// What stopped it before all were made.
+    /// What stopped it before all were made, or why none was.
     pub halt: Option<Halt>,
+    /// Why the first of those failed that could not be made beside others.
+    pub unmade: Option<Halt>,
 }
 
 /// Makes the rollouts of the seed prompt that a run begins with, at most so many, and leaves the run there. Those that
@@ -51,13 +53,20 @@ pub async fn pilot(
         (ledger.rollouts(), ledger.usage().total())
     };
     let (made_before, before) = spent();
-    let halt = match arena.measure_first(arena.seed(), &batch, rollouts).await {
-        Ok(()) => None,
+    let mut unmade = None;
+    let mut halt = match arena.measure_first(arena.seed(), &batch, rollouts).await {
+        Ok(first) => {
+            unmade = first;
+            None
+        }
         Err(Halt::Store(error)) => return Err(error.into()),
         Err(Halt::Replay(difference)) => return Err(RunError::Replay(difference)),
         Err(halt) => Some(halt),
     };
     let (made, after) = spent();
+    if made == made_before {
+        halt = halt.or(unmade.take());
+    }
     let first = batch.len() * arena.search().repeats as usize;
     let mut journal = arena.into_journal();
     let synced = journal.sync();
@@ -74,5 +83,6 @@ pub async fn pilot(
             seconds: after.seconds - before.seconds,
         },
         halt,
+        unmade,
     })
 }

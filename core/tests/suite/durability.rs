@@ -4,17 +4,17 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::tiny;
-use crate::world::{EFFORT, Probe, events, resume, run, study};
+use crate::world::{EFFORT, Probe, WorldModels, events, problem, resume, run, study};
 use capo_core::arena::{Models, RunOptions};
 use capo_core::batches::Batches;
 use capo_core::journal::{Event, Journal, MemoryJournal, Status, SteerEvent};
 use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
-use capo_core::notice::{Notice, Observer};
+use capo_core::notice::{BatchUnderWay, Notice, Observer};
 use capo_core::workload::Split;
 use capo_core::{optimize, verify};
 use futures::FutureExt;
 use futures::executor::block_on;
-use futures::future::{LocalBoxFuture, pending};
+use futures::future::{LocalBoxFuture, pending, ready};
 
 fn probe() -> Rc<Probe> {
     Rc::new(Probe::default())
@@ -43,7 +43,11 @@ impl Llm for InBatch {
 
     fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         self.0.note("batch_1", vec!["first".into(), "second".into()]);
-        self.0.wait_for("batch_1", 2);
+        self.0.wait_for(BatchUnderWay {
+            model: self.name().to_owned(),
+            id: "batch_1".into(),
+            calls: 2,
+        });
         pending().boxed_local()
     }
 }
@@ -81,6 +85,58 @@ fn a_batch_is_journaled_before_it_is_waited_for_and_a_resumed_run_knows_it() {
     begin(&later);
     assert_eq!(later.claim("second"), Some(("batch_1".to_owned(), 2)));
     assert_eq!(later.claim("second"), None, "its answer is for one caller");
+}
+
+/// The models of the world, whose second call is refused; calls are handed in with the batches, if there are any.
+#[derive(Clone)]
+struct Refusing(Rc<Probe>, Option<Batches>);
+
+impl Models for Refusing {
+    fn model(&self, _: Role) -> Rc<dyn Llm> {
+        Rc::new(self.clone())
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        self.1.clone()
+    }
+}
+
+impl Llm for Refusing {
+    fn name(&self) -> &'static str {
+        "refusing"
+    }
+
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        if self.0.calls.get() == 1 {
+            let refused = LlmError::failed(FailureKind::Authentication, false, "refused");
+            return ready(Err(refused)).boxed_local();
+        }
+        let model = WorldModels(self.0.clone()).model(Role::Agent);
+        async move { model.chat(request).await }.boxed_local()
+    }
+}
+
+#[test]
+fn what_a_batch_answered_is_kept_whatever_fails_after_it() {
+    for (batches, kept) in [(None, 0), (Some(Batches::default()), 1)] {
+        let (store, probe) = (MemoryJournal::new(), probe());
+        let options = RunOptions {
+            concurrency: 1,
+            ..RunOptions::default()
+        };
+        let run = optimize(
+            problem(study(3, "capo", EFFORT, ""), &probe),
+            Journal::create(Box::new(store.clone())),
+            Rc::new(Refusing(probe.clone(), batches)),
+            options,
+        );
+        assert_eq!(block_on(run).unwrap().finished.status, Status::Failed);
+        let answers = |event| match event {
+            Event::Failure(failure) => Some(failure.answers.len()),
+            _ => None,
+        };
+        assert_eq!(events(&store.lines()).into_iter().find_map(answers), Some(kept));
+    }
 }
 
 #[test]

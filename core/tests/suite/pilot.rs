@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::world::{EFFORT, Probe, WorldModels, problem, resume, run, study};
 use capo_core::arena::{Halt, RunOptions};
 use capo_core::journal::{Journal, MemoryJournal};
+use capo_core::llm::FailureKind;
 use capo_core::study::Study;
 use capo_core::{Piloted, pilot, verify};
 use futures::executor::block_on;
@@ -63,6 +64,29 @@ fn a_run_that_was_piloted_pays_for_nothing_twice_and_ends_as_it_would_have() {
         assert_eq!(probe.rollouts(), whole_probe.rollouts());
         assert!(probe.served.borrow().values().all(|times| *times == 1));
     }
+}
+
+#[test]
+fn a_pilot_that_makes_nothing_has_failed_and_one_that_makes_some_says_what_it_lacks() {
+    let study = study(3, "capo", EFFORT, "[failures]\ntries = 1\n");
+    let of_example = |failing: &'static str| {
+        let probe = Rc::new(Probe::default());
+        let refuses = move |_: &str, example: &str| {
+            let is_it = failing.is_empty() || example == failing;
+            is_it.then_some((FailureKind::Provider, false))
+        };
+        probe.refuse.replace(Some(Rc::new(refuses)));
+        probe
+    };
+    let (begun, _) = piloted(&study, &of_example(""), Vec::new(), 1);
+    assert!(
+        matches!(&begun.halt, Some(Halt::Failed { message, .. }) if message.contains("o0")),
+        "{:?}",
+        begun.halt
+    );
+    let (begun, _) = piloted(&study, &of_example("o0"), Vec::new(), 5);
+    assert_eq!((begun.rollouts, begun.halt), (4, None));
+    assert!(matches!(begun.unmade, Some(Halt::Failed { .. })));
 }
 
 #[test]

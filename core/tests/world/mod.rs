@@ -36,7 +36,7 @@ pub struct Probe {
     pub disorder: Cell<u64>,
     /// The n-th rollout from now fails so often: (in how many rollouts, times, retryable).
     pub fail: Cell<Option<(u32, u32, bool)>>,
-    /// So many rollouts fail after their answers, which hold.
+    /// So many rollouts fail after their answers, which hold, and after vectors, which are asked for again.
     pub unscored: Cell<u32>,
     /// Measure NaN on this example.
     pub nan_on: RefCell<Option<String>>,
@@ -226,6 +226,8 @@ impl Workload for World {
             }
             if self.probe.unscored.get() > 0 {
                 self.probe.unscored.set(self.probe.unscored.get() - 1);
+                let texts = ChatRequest::new(vec![Message::user("[]")]);
+                context.chat(Role::Embeddings, texts).await?;
                 let error = RolloutError::failed(FailureKind::Tool, true, "the scorer broke");
                 return Err(error.keeping_answers());
             }

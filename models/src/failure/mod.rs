@@ -12,6 +12,8 @@ use rig_core::http_client;
 use serde_json::Value;
 
 use self::body::Body;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::batching::Stopped;
 use crate::rate_limit;
 use crate::secret::Redactor;
 use crate::transport::Reply;
@@ -115,6 +117,13 @@ impl Failure {
 
     /// There was no reply at all.
     fn unsent(error: &ProviderError, base_url: &str) -> Self {
+        #[cfg(not(target_arch = "wasm32"))]
+        if let ProviderError::Http(error) = error
+            && let http_client::Error::Instance(error) = &**error
+            && let Some(Stopped(why)) = error.downcast_ref::<Stopped>()
+        {
+            return Self::new(FailureKind::Stopped, false, why);
+        }
         match error {
             ProviderError::Http(_) | ProviderError::Truncated => {
                 let cause = match error {

@@ -9,6 +9,7 @@ use capo_core::arena::Models as _;
 use capo_core::batches::Batches;
 use capo_core::control::Control;
 use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message, Role};
+use capo_core::notice::Notice;
 use capo_models::prices::PriceTable;
 use futures::future::{Either, join_all, select};
 use serde_json::{Value, json};
@@ -25,6 +26,7 @@ enum Fate {
     Answered,
     Refused,
     Expired,
+    Cancelled,
     /// The line about it is cut.
     Cut,
 }
@@ -42,6 +44,14 @@ struct State {
     uploaded: Vec<Value>,
     batches: Vec<Vec<Value>>,
     is_slow: bool,
+    /// How long it takes to be answered that a batch is taken.
+    taking: Duration,
+    /// What looks at batches get in place of what they ask for.
+    refusal: Option<(u16, &'static str)>,
+    /// What is said of the batch of this id.
+    said: Option<(&'static str, Value)>,
+    /// The batches that were looked at.
+    looked: Vec<String>,
 }
 
 impl Provider {
@@ -73,6 +83,15 @@ impl Provider {
         let place = path.trim_start_matches("/v1/messages").trim_start_matches("/v1");
         let parts: Vec<&str> = place.split('/').skip(1).collect();
         let text = String::from_utf8_lossy(&request.body).into_owned();
+        if let ("GET", ["batches", id]) = (request.method.as_str(), &parts[..]) {
+            state.looked.push((*id).to_owned());
+            if let Some((status, body)) = state.refusal {
+                return ResponseTemplate::new(status).set_body_string(body);
+            }
+            if let Some((_, said)) = state.said.as_ref().filter(|(of, _)| of == id) {
+                return ResponseTemplate::new(200).set_body_json(said);
+            }
+        }
         let said = match (request.method.as_str(), &parts[..]) {
             ("POST", ["files"]) => {
                 assert!(text.contains("name=\"purpose\"\r\n\r\nbatch\r\n"), "{text}");
@@ -89,7 +108,10 @@ impl Provider {
                     std::mem::take(&mut state.uploaded)
                 });
                 state.batches.push(requests);
-                json!({ "id": format!("batch_{}", state.batches.len() - 1) })
+                let taken = json!({ "id": format!("batch_{}", state.batches.len() - 1) });
+                return ResponseTemplate::new(200)
+                    .set_body_json(taken)
+                    .set_delay(state.taking);
             }
             ("GET", ["batches", _]) if state.is_slow => {
                 json!({ "status": "in_progress", "processing_status": "in_progress" })
@@ -129,6 +151,7 @@ impl Provider {
             let result = match fate {
                 Fate::Refused => json!({ "type": "errored", "error": busy }),
                 Fate::Expired => json!({ "type": "expired" }),
+                Fate::Cancelled => json!({ "type": "canceled" }),
                 Fate::Answered | Fate::Cut => json!({ "type": "succeeded", "message": answer }),
             };
             json!({ "custom_id": id, "result": result })
@@ -138,10 +161,11 @@ impl Provider {
                 (&json!("POST"), &json!(self.subject.path))
             );
             let answer = self.subject.answer(&request["body"]["messages"].to_string());
-            let late = json!({ "code": "batch_expired", "message": "too late" });
+            let ended = |code: &str| json!({ "code": code, "message": "too late" });
             let (response, error) = match fate {
                 Fate::Refused => (json!({ "status_code": 503, "body": busy }), Value::Null),
-                Fate::Expired => (Value::Null, late),
+                Fate::Expired => (Value::Null, ended("batch_expired")),
+                Fate::Cancelled => (Value::Null, ended("batch_cancelled")),
                 Fate::Answered | Fate::Cut => (json!({ "status_code": 200, "body": answer }), Value::Null),
             };
             json!({ "custom_id": id, "response": response, "error": error })
@@ -153,8 +177,19 @@ impl Provider {
         }
     }
 
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap());
+    }
+
     fn be_slow(&self, is_slow: bool) {
-        self.state.lock().unwrap().is_slow = is_slow;
+        self.set(|state| state.is_slow = is_slow);
+    }
+
+    /// Waits until something holds of it.
+    async fn until(&self, holds: impl Fn(&State) -> bool) {
+        while !holds(&self.state.lock().unwrap()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// How many requests each batch has.
@@ -248,21 +283,156 @@ async fn calls_that_come_together_are_one_batch_at_half_the_listed_price() {
     }
 }
 
+/// What a journal tells of the batch of a process that ended while it waited for it.
+async fn left(subject: Subject, server: &MockServer, provider: &Provider) -> Vec<(String, Vec<String>)> {
+    provider.be_slow(true);
+    let (first, batches) = batching(server, subject, json!({}), &Control::new());
+    let journaled = noted(ask(&first), &batches).await;
+    provider.be_slow(false);
+    journaled
+}
+
+/// The model of a later process, which knows the batches of earlier ones.
+fn recalling(server: &MockServer, subject: Subject, journaled: &[(String, Vec<String>)]) -> Rc<dyn Llm> {
+    let (model, batches) = batching(server, subject, json!({ "retries": 0 }), &Control::new());
+    for (id, requests) in journaled {
+        batches.recall(id, requests);
+    }
+    model
+}
+
 /// How large the batches are that two processes hand in, the first of which ends while it waits.
 async fn resumed(subject: Subject, fate: fn(usize, usize) -> Fate) -> Vec<usize> {
     let (server, provider) = Provider::start(subject, fate).await;
-    provider.be_slow(true);
-    let (first, batches) = batching(&server, subject, json!({}), &Control::new());
-    let journaled = noted(ask(&first), &batches).await;
-    drop((first, batches));
-    provider.be_slow(false);
-
-    let (second, batches) = batching(&server, subject, json!({ "retries": 0 }), &Control::new());
-    for (id, requests) in &journaled {
-        batches.recall(id, requests);
-    }
-    answers(&second).await;
+    let journaled = left(subject, &server, &provider).await;
+    answers(&recalling(&server, subject, &journaled)).await;
     provider.sizes()
+}
+
+/// What the model says why all of its calls ended, for which no prompt can be blamed.
+async fn stopped(model: &Rc<dyn Llm>) -> String {
+    let failures = ask(model).await.into_iter().map(Result::unwrap_err);
+    let messages: Vec<String> = failures
+        .map(|failure| match failure {
+            LlmError::Failed {
+                kind: FailureKind::Stopped,
+                message,
+                retryable: false,
+                ..
+            } => message,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    messages.join("\n")
+}
+
+#[tokio::test]
+async fn a_batch_that_was_cancelled_stops_the_run_and_is_asked_anew_by_the_next() {
+    for subject in BOTH {
+        let fate = |batch: usize, _: usize| {
+            if batch == 0 {
+                Fate::Cancelled
+            } else {
+                Fate::Answered
+            }
+        };
+        let (server, provider) = Provider::start(subject, fate).await;
+        let (model, batches) = batching(&server, subject, json!({}), &Control::new());
+        let why = stopped(&model).await;
+        assert!(why.contains("cancelled at the provider"), "{why}");
+        assert_eq!(provider.sizes(), [3]);
+        answers(&recalling(&server, subject, &batches.take_noted())).await;
+        assert_eq!(provider.sizes(), [3, 3]);
+    }
+}
+
+/// What `OpenAI` says of a batch that it did not begin to work on.
+fn failed(code: &str) -> Value {
+    json!({ "status": "failed", "errors": { "data": [{ "code": code, "message": "not so" }] } })
+}
+
+#[tokio::test]
+async fn a_batch_that_failed_as_a_whole_stops_the_run() {
+    let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
+    provider.set(|state| state.said = Some(("batch_0", failed("billing_hard_limit_reached"))));
+    let (model, _) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
+    let why = stopped(&model).await;
+    assert!(why.contains("not so"), "{why}");
+    assert_eq!(provider.sizes(), [3]);
+}
+
+#[tokio::test]
+async fn a_batch_that_finds_no_room_beside_others_is_handed_in_again_once_they_have_ended() {
+    let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
+    provider.set(|state| {
+        state.is_slow = true;
+        state.said = Some(("batch_1", failed("token_limit_exceeded")));
+    });
+    let (model, _) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
+    let another = async {
+        provider.until(|state| !state.batches.is_empty()).await;
+        model
+            .chat(ChatRequest::new(vec![Message::user("Third?")]))
+            .await
+            .unwrap()
+    };
+    let ending = async {
+        let is_second = |id: &String| id == "batch_1";
+        provider.until(|state| state.looked.iter().any(is_second)).await;
+        let looks = provider.state.lock().unwrap().looked.len();
+        provider.until(|state| state.looked.len() > looks + 5).await;
+        provider.be_slow(false);
+    };
+    let (first, another, ()) = futures::future::join3(answers(&model), another, ending).await;
+    for answer in first.iter().chain([&another]) {
+        assert_eq!(answer.failed_tries, None);
+    }
+    assert_eq!(provider.sizes(), [3, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_batch_that_may_not_be_looked_at_is_named_and_nothing_of_it_is_asked_anew() {
+    for subject in BOTH {
+        let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
+        let journaled = left(subject, &server, &provider).await;
+        for refusal in [
+            (403, "a proxy"),
+            (404, r#"{"error":{"message":"no such batch"}}"#),
+        ] {
+            provider.set(|state| state.refusal = Some(refusal));
+            let why = stopped(&recalling(&server, subject, &journaled)).await;
+            assert!(
+                why.contains(&format!("batch_0 could not be looked at: HTTP {}", refusal.0)),
+                "{why}"
+            );
+        }
+        provider.set(|state| state.refusal = None);
+        answers(&recalling(&server, subject, &journaled)).await;
+        assert_eq!(provider.sizes(), [3]);
+    }
+}
+
+#[tokio::test]
+async fn looks_that_fail_for_a_while_are_told_once_and_waited_out() {
+    for refusal in [(503, "busy"), (200, "<html>Log in</html>")] {
+        let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
+        provider.set(|state| state.refusal = Some(refusal));
+        let (model, batches) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
+        let mending = async {
+            provider.until(|state| state.looked.len() > 3).await;
+            provider.set(|state| state.refusal = None);
+        };
+        futures::future::join(answers(&model), mending).await;
+        let told = batches.take_news();
+        assert!(
+            matches!(
+                &told[..],
+                [Notice::Batch(_), Notice::Waiting(_), Notice::Answered { .. }]
+            ),
+            "{told:?}"
+        );
+        assert_eq!(provider.sizes(), [3]);
+    }
 }
 
 #[tokio::test]
@@ -327,13 +497,15 @@ async fn a_key_that_is_refused_hands_nothing_in() {
 async fn an_interruption_leaves_the_batch_and_counts_nothing() {
     for subject in BOTH {
         let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
-        provider.be_slow(true);
+        provider.set(|state| {
+            state.is_slow = true;
+            // It is interrupted meanwhile.
+            state.taking = Duration::from_millis(300);
+        });
         let control = Control::new();
-        let (model, _) = batching(&server, subject, json!({}), &control);
+        let (model, batches) = batching(&server, subject, json!({}), &control);
         let interrupting = async {
-            while provider.sizes().is_empty() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            provider.until(|state| !state.batches.is_empty()).await;
             control.interrupt();
         };
         let (answers, ()) = futures::future::join(ask(&model), interrupting).await;
@@ -345,6 +517,7 @@ async fn an_interruption_leaves_the_batch_and_counts_nothing() {
                 other => panic!("{other:?}"),
             }
         }
+        assert_eq!(batches.take_noted().len(), 1);
         let asked = server.received_requests().await.unwrap();
         assert!(asked.iter().all(|request| !request.url.path().contains("cancel")));
     }

@@ -218,6 +218,12 @@ fn pilot(
             Ending::Stopped
         }
     };
+    if let Some(Halt::Failed { message, .. }) = &piloted.unmade {
+        let message = message.replace('\n', " ");
+        warn(&format!(
+            "not every rollout could be made; of the first, {message}"
+        ));
+    }
     let pilot = Pilot {
         asked: asked as u64,
         of: piloted.first as u64,

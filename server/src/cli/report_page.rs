@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::failure::{Ending, Failure, print, print_data};
-use super::journal::{is_journal, lines};
+use super::journal::is_journal;
 use super::layout::counted;
 use super::report;
 use crate::files::write_whole;
@@ -33,7 +33,8 @@ pub(crate) struct ReportArgs {
     /// File for the page, replaced if it is there unless it is a journal; standard output unless given.
     #[arg(long, value_name = "FILE", requires = "html")]
     out: Option<PathBuf>,
-    /// Put the conversations of rollouts into the page, too; they are most of a journal's size.
+    /// Put the conversations of rollouts into the page, too; they are most of a journal's size. Critiques, which may quote
+    /// them, are in it either way.
     #[arg(long, requires = "html")]
     traces: bool,
     /// Folder of a built page to use in place of the one inside this program.
@@ -55,18 +56,16 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Ending, Failure> {
             "a page is nothing to read on a terminal; name a file for it with --out FILE",
         ));
     }
-    let runs: Vec<RecordedRun> = args
-        .journals
-        .iter()
-        .map(|path| RecordedRun::read(path))
-        .collect::<Result<_, _>>()?;
+    let journals = args.journals.iter();
     if !args.html {
-        let told: Vec<String> = runs.iter().map(told).collect();
-        print(&told.join("\n"))?;
+        let told = journals.map(|path| RecordedRun::read(path).map(|run| told(&run)));
+        print(&told.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
         return Ok(Ending::Done);
     }
+    let runs = journals.map(|path| RecordedRun::read_with_lines(path));
+    let runs = runs.collect::<Result<Vec<_>, _>>()?;
     let page = page(args.page.as_deref())?;
-    let journals = runs.iter().map(|run| packed(run, args.traces));
+    let journals = runs.iter().map(|(run, text)| packed(run, text, args.traces));
     let journals = journals.collect::<Result<Vec<_>, Failure>>()?;
     let report = in_report(&page, &journals).ok_or_else(|| {
         Failure::new(format!(
@@ -79,7 +78,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Ending, Failure> {
     };
     write_whole(path, report.as_bytes())
         .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?;
-    let unended = runs.iter().filter(|run| run.state.finished().is_none()).count();
+    let is_unended = |(run, _): &&(RecordedRun, String)| run.state.finished().is_none();
+    let unended = runs.iter().filter(is_unended).count();
     let unended = match unended {
         0 => String::new(),
         unended => format!(", {unended} of them not ended"),
@@ -123,14 +123,14 @@ fn page(folder: Option<&Path>) -> Result<Cow<'static, str>, Failure> {
     })
 }
 
-/// A journal by its file's name, as a report has it.
-fn packed(run: &RecordedRun, with_traces: bool) -> Result<(String, String), Failure> {
+/// A journal's lines by its file's name, as a report has it.
+fn packed(run: &RecordedRun, text: &str, with_traces: bool) -> Result<(String, String), Failure> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-    for line in lines(&run.path)? {
+    for line in text.lines() {
         let line = if with_traces {
-            Cow::Borrowed(line.as_str())
+            Cow::Borrowed(line)
         } else {
-            slim(&line)
+            slim(line)
         };
         packed.write_all(line.as_bytes())?;
         packed.write_all(b"\n")?;

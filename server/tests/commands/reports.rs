@@ -147,6 +147,14 @@ fn a_packed_journal_is_read_as_it_was() {
             "{line}"
         );
     }
+    for line in [
+        "report run.jsonl --html --page page --out run.jsonl.gz",
+        "journal export run.jsonl --out run.jsonl.gz",
+    ] {
+        let ended = place.capo(line);
+        assert_eq!(ended.code, 64, "{line}: {}", ended.stderr);
+    }
+    assert_eq!(std::fs::read(place.path("run.jsonl.gz")).unwrap(), packed);
     let ended = place.capo("journal show half.gz");
     assert!(
         ended.code != 0 && ended.stderr.contains("half.gz cannot be read"),

@@ -218,7 +218,7 @@ mod tests {
     fn it_is_the_cosine_with_the_nearest_reference_and_never_negative() {
         let (metric, embedder) = (compile(DEFINITION).unwrap(), embedder());
         let of = |answer, reference| near(&metric, answer, reference, &embedder).unwrap();
-        // numpy: a @ b / (norm(a) * norm(b)).
+        // As Python's floats have it: a·b / (|a| |b|).
         assert!((of("sofa", "couch") - 0.342_368_394_008_730_3).abs() < 1e-12);
         assert!((1.0 - 1e-12..=1.0).contains(&of("sofa", "same")));
         assert_eq!(of("sofa", "far"), 0.0);

@@ -37,6 +37,11 @@ pub(super) fn report(loader: &[u8], bundled: &BTreeMap<String, Vec<u8>>) -> Resu
     for (text, end) in [(script.as_str(), "</script"), (style, "</style")] {
         ensure!(!text.contains(end), "`{end}` would end what stands in the report");
     }
+    // Behind it a `<script` would hide the end.
+    ensure!(
+        !script.contains("<!--"),
+        "`<!--` could keep the script of the report open"
+    );
     // Hosts that compress get little more out of it, and development builds wait for it.
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(file("capo-web_bg.wasm")?)?;
@@ -111,6 +116,8 @@ mod tests {
         let error = |loader: &[u8], style: &str| report(loader, &built(style)).unwrap_err().to_string();
         assert!(error(b"export {};", "").contains("__wbg_init"));
         assert!(error(LOADER, "/*</style>*/").contains("</style"));
+        let commenting = [LOADER, b"// <!-- <script"].concat();
+        assert!(error(&commenting, "").contains("<!--"));
         assert!(error(LOADER, "STYLE-TEXT MODULE-TEXT").contains("one MODULE-TEXT"));
         let missing = report(LOADER, &BTreeMap::new()).unwrap_err();
         assert!(missing.to_string().contains("styles/main.css"));

@@ -162,7 +162,8 @@ impl Caller for MeteredCaller<'_> {
                 return Ok(paid);
             }
             self.arena.start_call(&*model)?;
-            let keeps = self.answers.is_some() && !model.keeps_turns();
+            // Vectors are long, and cost next to nothing.
+            let keeps = self.answers.is_some() && !model.keeps_turns() && role != Role::Embeddings;
             let asked = keeps.then(|| fingerprint(role, &request));
             let abandoned = self.arena.options.control.abandoned();
             let answering = match &self.agent_script {

@@ -284,6 +284,7 @@ impl Arena {
         }
         let batches = models.batches();
         if let Some(batches) = &batches {
+            options.control.mind(batches.clone());
             for batch in journal.state().batches() {
                 batches.recall(&batch.id, &batch.requests);
             }

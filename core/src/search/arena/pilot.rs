@@ -1,15 +1,15 @@
 //! A few of the rollouts that a search begins with.
 
 use super::measure::Batch;
-use super::rollouts::Wanted;
+use super::rollouts::{Wanted, place};
 use super::{Arena, Halt};
 use crate::journal::run_state::SetKey;
 use crate::study::ids::CandidateId;
 
 impl Arena {
     /// Makes the first rollouts of a candidate on a batch, at most so many, but for those that the journal holds: one of
-    /// each example before any is repeated, the workloads in turn. Nothing is decided on those that fail: the search
-    /// asks for them again.
+    /// each example before any is repeated, the workloads in turn. Nothing is decided on those that fail, of which the
+    /// first is told: the search asks for them again.
     ///
     /// # Errors
     /// As [`Arena::measure`].
@@ -18,7 +18,7 @@ impl Arena {
         candidate: CandidateId,
         batch: &Batch,
         most: usize,
-    ) -> Result<(), Halt> {
+    ) -> Result<Option<Halt>, Halt> {
         let repeats = self.search().repeats;
         let mut wanted = Vec::new();
         for (workload, examples) in (0..).zip(&batch.examples) {
@@ -47,7 +47,10 @@ impl Arena {
             };
             wanted.retain(|one| !made(one));
         }
-        self.run_rollouts(self.heed_decisions(wanted)).await?;
-        Ok(())
+        let unmade = self.run_rollouts(self.heed_decisions(wanted)).await?;
+        Ok(unmade.into_iter().next().map(|first| Halt::Failed {
+            kind: first.kind,
+            message: format!("{} failed: {}", place(&self.effect(first.wanted)), first.message),
+        }))
     }
 }

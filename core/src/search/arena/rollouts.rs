@@ -295,8 +295,13 @@ impl Arena {
                 retryable,
                 ..
             }) => {
-                // Whether the next try may end otherwise lies with the call that failed, not with these.
-                let answers = if retryable { answers } else { Vec::new() };
+                // Whether the next try may end otherwise lies with the call that failed, not with these. The answers
+                // of a batch would come again from there, and count again.
+                let answers = if retryable || self.batches.is_some() {
+                    answers
+                } else {
+                    Vec::new()
+                };
                 self.journal_failure(of.clone(), kind, message.clone(), usage, Left::Answers(answers))?;
                 (kind, message, retryable)
             }

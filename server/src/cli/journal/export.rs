@@ -1,7 +1,7 @@
 //! `capo journal export`: candidates, rollouts or rounds as a table.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use capo_core::ids::CandidateId;
@@ -11,12 +11,13 @@ use capo_core::reading::in_force;
 use capo_core::reading::measured::estimate;
 use capo_core::table::{Align, Table};
 use capo_core::workload::Split;
+use flate2::read::MultiGzDecoder;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::cli::failure::{Ending, Failure, print_data};
 use crate::cli::report;
-use crate::files::write_whole;
+use crate::files::{is_packed, write_whole};
 use crate::recorded::{RecordedRun, read_events};
 
 /// Write candidates, rollouts or rounds as JSON, CSV or Markdown.
@@ -82,14 +83,22 @@ pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
     Ok(Ending::Done)
 }
 
-/// Whether a file begins as journals do: what was paid for is in it, and a run may be writing to it.
+/// Whether a file begins as journals do, gzip having packed it or not: what was paid for is in it, and a run may be writing
+/// to it.
 pub(in crate::cli) fn is_journal(path: &Path) -> bool {
     const START: &[u8] = br#"{"event":"study""#;
     let mut start = Vec::with_capacity(START.len());
     // Only a regular file may be looked into: reading from a pipe would take what others wait for.
     path.is_file()
         && File::open(path)
-            .and_then(|file| file.take(START.len() as u64).read_to_end(&mut start))
+            .and_then(|file| {
+                let file: Box<dyn Read> = if is_packed(path) {
+                    Box::new(MultiGzDecoder::new(file))
+                } else {
+                    Box::new(file)
+                };
+                file.take(START.len() as u64).read_to_end(&mut start)
+            })
             .is_ok_and(|_| start == START)
 }
 

@@ -4,6 +4,8 @@
 //! each as its own reply would have been, so that failures, prices and further tries are the usual ones. Nobody drives a
 //! batch but those who wait for it. What is durable of it, and why, [`Batches`] says.
 
+mod outcome;
+
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,16 +15,21 @@ use bytes::{Bytes, BytesMut};
 use capo_core::batches::Batches;
 use capo_core::error_chain::with_causes;
 use capo_core::ids::sha256_hex;
+use capo_core::llm::FailureKind;
+use capo_core::notice::{BatchUnderWay, Notice, Wait};
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use indexmap::IndexMap;
-use rig_core::http_client::{Error, Result as Answered};
+use rig_core::http_client::Result as Answered;
 use rig_reqwest::reqwest;
 use serde_json::{Value, json};
 
+pub(crate) use self::outcome::Stopped;
+use self::outcome::{Outcome, cancelled, expired, failed, refusal, reply, status_of};
+use crate::client::host;
 use crate::limiter::MOST_IN_BATCH;
 use crate::time;
 
@@ -50,6 +57,8 @@ pub(crate) struct Batcher {
 /// What every batch needs.
 struct Door {
     http: reqwest::Client,
+    /// Provider and model, for people.
+    model: String,
     quiet: Duration,
     look: Duration,
     batches: Batches,
@@ -85,33 +94,24 @@ struct Way {
 
 /// What came of a batch.
 struct Answers {
-    given: Mutex<HashMap<String, Response<Bytes>>>,
+    given: Mutex<HashMap<String, Outcome>>,
     /// What all others hear.
-    rest: Refusal,
+    rest: Outcome,
+    /// Whether the provider is done with it: else it may answer later, and is paid for.
+    has_ended: bool,
 }
-
-/// Why there is no answer.
-enum Refusal {
-    /// What came in its place.
-    Said(Box<Response<Bytes>>),
-    /// Nobody was reached.
-    Unsent(String),
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Unsent(String);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Batcher {
-    /// Batches that wait `quiet` for a further request and are looked at after `look` again.
-    pub(crate) fn new(http: reqwest::Client, (quiet, look): (Duration, Duration)) -> Self {
+    /// Batches of a model that wait `quiet` for a further request and are looked at after `look` and again.
+    pub(crate) fn new(http: reqwest::Client, model: String, (quiet, look): (Duration, Duration)) -> Self {
         let batches = Batches::default();
         let door = Door {
             http,
+            model,
             quiet,
             look,
             batches,
@@ -132,20 +132,19 @@ impl Batcher {
         let key = format!("{:.32}-{draw:x}", sha256_hex(&body));
         let way = Way::of(&parts);
         if let Some(earlier) = self.earlier(&key, &way) {
-            // What failed there is asked anew.
-            let answer = lock(&earlier.await.given).remove(&key);
-            if let Some(answer) = answer.filter(|answer| answer.status().is_success()) {
-                return Ok(answer);
+            let answers = earlier.await;
+            let answer = lock(&answers.given).remove(&key);
+            match answer {
+                Some(answer) if answer.is_success() => return answer.reply(),
+                // What failed there is asked anew.
+                _ if answers.has_ended => {}
+                _ => return answers.rest.reply(),
             }
         }
         let running = self.join(&key, body, way);
         let answers = running.await;
         let answer = lock(&answers.given).remove(&key);
-        match (answer, &answers.rest) {
-            (Some(answer), _) => Ok(answer),
-            (None, Refusal::Said(said)) => Ok((**said).clone()),
-            (None, Refusal::Unsent(why)) => Err(Error::instance(Unsent(why.clone()))),
-        }
+        answer.as_ref().unwrap_or(&answers.rest).reply()
     }
 
     /// The batch of an earlier process that a request is in.
@@ -154,7 +153,7 @@ impl Batcher {
         let mut state = lock(&self.state);
         let running = state.earlier.entry(id).or_insert_with_key(|id| {
             let (door, way, id) = (Arc::clone(&self.door), way.clone(), id.clone());
-            let waiting = async move { Arc::new(door.wait(&way, &id, calls).await) };
+            let waiting = async move { Arc::new(door.wait(&way, &id, calls, Duration::ZERO).await) };
             waiting.boxed().shared()
         });
         Some(running.clone())
@@ -206,16 +205,24 @@ impl Door {
             }
         }
         let requests = std::mem::take(&mut lock(&open).requests);
-        let calls = requests.len();
-        let answers = match self.hand_in(&way, requests).await {
-            Ok(id) => self.wait(&way, &id, calls).await,
-            Err(refusal) => Answers::none(refusal),
-        };
-        Arc::new(answers)
+        loop {
+            let answers = match self.hand_in(&way, &requests).await {
+                Ok(id) => self.wait(&way, &id, requests.len(), self.look).await,
+                Err(refusal) => Answers::none(refusal, false),
+            };
+            if !answers.found_no_room() || !self.batches.are_under_way() {
+                return Arc::new(answers);
+            }
+            let why = "as many tokens wait in batches as may";
+            self.tell(&way, FailureKind::RateLimit, why.to_owned(), self.look);
+            while self.batches.are_under_way() {
+                time::sleep(self.look).await;
+            }
+        }
     }
 
     /// Hands a batch in and notes it. Returns its id.
-    async fn hand_in(&self, way: &Way, requests: IndexMap<String, Bytes>) -> Result<String, Refusal> {
+    async fn hand_in(&self, way: &Way, requests: &IndexMap<String, Bytes>) -> Result<String, Outcome> {
         let _handing_in = self.batches.hand_in();
         let asked = if way.is_anthropic {
             let asked = requests.iter().map(|(id, body)| {
@@ -238,29 +245,59 @@ impl Door {
         let asked = Some(("application/json", asked.to_string().into()));
         let batch = self.ask(way, Method::POST, "/batches", asked).await?;
         let id = identifier(&parsed(&batch)["id"])?;
-        self.batches.note(&id, requests.into_keys().collect());
+        self.batches.note(&id, requests.keys().cloned().collect());
         Ok(id)
     }
 
-    /// Looks at a batch until it is answered. What passes is waited for.
-    async fn wait(&self, way: &Way, id: &str, calls: usize) -> Answers {
-        self.batches.wait_for(id, calls);
-        let mut pause = self.look;
+    /// Looks at a batch until it is answered, at first after `pause`. What passes is waited for, however long it takes.
+    async fn wait(&self, way: &Way, id: &str, calls: usize, mut pause: Duration) -> Answers {
+        self.batches.wait_for(BatchUnderWay {
+            model: self.model.clone(),
+            id: id.to_owned(),
+            calls,
+        });
+        let mut is_told = false;
         let answers = loop {
-            match self.look_at(way, id).await {
-                Ok(Some(answers)) => break answers,
-                Err(refusal) if !refusal.passes() => break Answers::none(refusal),
-                Ok(None) | Err(_) => {}
-            }
             time::sleep(pause).await;
-            pause = (2 * pause).min(LONGEST_PAUSE * self.look);
+            pause = (2 * pause).clamp(self.look, LONGEST_PAUSE * self.look);
+            let looked = self.look_at(way, id).await;
+            if looked.is_ok() && std::mem::take(&mut is_told) {
+                let (model, host) = (self.model.clone(), host(&way.root));
+                self.batches.tell(Notice::Answered { model, host });
+            }
+            match looked {
+                Ok(Some(answers)) => break answers,
+                Ok(None) => {}
+                Err(refusal) if refusal.passes() => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        let (kind, why) = refusal.in_short();
+                        self.tell(way, kind, format!("batch {id}: {why}"), pause);
+                    }
+                }
+                Err(refusal) => break Answers::none(refusal.of(id), false),
+            }
         };
         self.batches.ended(id);
         answers
     }
 
+    /// Tells why a batch is waited for.
+    fn tell(&self, way: &Way, kind: FailureKind, message: String, pause: Duration) {
+        let provider = self.model.split('/').next().unwrap_or_default();
+        self.batches.tell(Notice::Waiting(Wait {
+            model: self.model.clone(),
+            provider: provider.to_owned(),
+            host: host(&way.root),
+            kind,
+            message,
+            seconds: pause.as_secs_f64(),
+            is_asked: false,
+            next_try: None,
+        }));
+    }
+
     /// The answers of a batch, if it has ended.
-    async fn look_at(&self, way: &Way, id: &str) -> Result<Option<Answers>, Refusal> {
+    async fn look_at(&self, way: &Way, id: &str) -> Result<Option<Answers>, Outcome> {
         let batch = parsed(&self.get(way, &format!("/batches/{id}")).await?);
         let status = if way.is_anthropic {
             "processing_status"
@@ -269,20 +306,19 @@ impl Door {
         };
         let mut files = Vec::new();
         // A request that no line answers was worked on and may be paid for, as an answer that does not read.
-        let rest = match batch[status].as_str() {
+        let mut rest: Outcome = match batch[status].as_str() {
             // Not where `results_url` leads, which may be another host: the key goes along.
             Some("ended") => {
                 files.push(format!("/batches/{id}/results"));
-                Response::new(Bytes::new())
+                Response::new(Bytes::new()).into()
             }
-            Some("completed") => Response::new(Bytes::new()),
-            Some("expired") => expired(),
+            Some("completed") => Response::new(Bytes::new()).into(),
+            Some("expired") => expired().into(),
             Some("cancelled") => cancelled(),
-            Some("failed") => {
-                let failed = failed(&batch["errors"]["data"][0]);
-                return Ok(Some(Answers::none(failed.into())));
-            }
-            _ => return Ok(None),
+            Some("failed") => failed(&batch["errors"]["data"][0]),
+            Some(_) => return Ok(None),
+            // Such as the page of something in between.
+            None => return Err(Outcome::Unsent("the reply tells nothing of a batch".to_owned())),
         };
         for file in ["output_file_id", "error_file_id"] {
             if !batch[file].is_null() {
@@ -291,15 +327,24 @@ impl Door {
         }
         let mut given = HashMap::new();
         for file in files {
-            let lines = self.get(way, &file).await?;
+            let lines = match self.get(way, &file).await {
+                Err(Outcome::Said(reply)) if reply.status() == StatusCode::NOT_FOUND => {
+                    let why = format!("the provider keeps the answers of batch {id} no longer");
+                    rest = Outcome::Stopped(why);
+                    continue;
+                }
+                lines => lines?,
+            };
             let lines = lines.split(|byte| *byte == b'\n').map(parsed);
             given.extend(lines.filter_map(|line| way.answer(&line)));
         }
-        let (given, rest) = (Mutex::new(given), Refusal::from(rest));
-        Ok(Some(Answers { given, rest }))
+        Ok(Some(Answers {
+            given: Mutex::new(given),
+            ..Answers::none(rest, true)
+        }))
     }
 
-    async fn get(&self, way: &Way, address: &str) -> Result<Bytes, Refusal> {
+    async fn get(&self, way: &Way, address: &str) -> Result<Bytes, Outcome> {
         self.ask(way, Method::GET, address, None).await
     }
 
@@ -310,13 +355,13 @@ impl Door {
         method: Method,
         address: &str,
         sent: Option<(&str, Bytes)>,
-    ) -> Result<Bytes, Refusal> {
+    ) -> Result<Bytes, Outcome> {
         let request = self.http.request(method, format!("{}{address}", way.root));
         let mut request = request.headers(way.headers.clone());
         if let Some((kind, body)) = sent {
             request = request.header(CONTENT_TYPE, kind).body(body);
         }
-        let unsent = |error: reqwest::Error| Refusal::Unsent(with_causes(&error));
+        let unsent = |error: reqwest::Error| Outcome::Unsent(with_causes(&error));
         let asked = async {
             let came = request.send().await.map_err(unsent)?;
             let (status, headers) = (came.status(), came.headers().clone());
@@ -326,7 +371,7 @@ impl Door {
                 body.extend_from_slice(&chunk.map_err(unsent)?);
                 if body.len() > MOST_ANSWERED {
                     let why = "the answers of the batch are larger than 1 GiB, which is not read";
-                    return Err(Refusal::from(refusal(StatusCode::PAYLOAD_TOO_LARGE, why)));
+                    return Err(Outcome::from(refusal(StatusCode::PAYLOAD_TOO_LARGE, why)));
                 }
             }
             if status.is_success() {
@@ -334,11 +379,11 @@ impl Door {
             }
             let mut said = reply(status, body.freeze());
             *said.headers_mut() = headers;
-            Err(Refusal::from(said))
+            Err(Outcome::from(said))
         };
         let late = |_| {
             let why = "no answer within 10 minutes";
-            Err(Refusal::from(refusal(StatusCode::REQUEST_TIMEOUT, why)))
+            Err(Outcome::from(refusal(StatusCode::REQUEST_TIMEOUT, why)))
         };
         time::timeout(PATIENCE, asked).await.unwrap_or_else(late)
     }
@@ -362,20 +407,20 @@ impl Way {
 
     /// What a line of answers says: to which request, and what its own reply would have been. Nothing if it does not
     /// read.
-    fn answer(&self, line: &Value) -> Option<(String, Response<Bytes>)> {
+    fn answer(&self, line: &Value) -> Option<(String, Outcome)> {
         let (error, result) = (&line["error"], &line["result"]);
-        let of = |status, body: &Value| Some(reply(status, body.to_string().into()));
+        let of = |status, body: &Value| Some(Outcome::from(reply(status, body.to_string().into())));
         let answer = if self.is_anthropic {
             match result["type"].as_str()? {
                 "succeeded" => of(StatusCode::OK, &result["message"]),
                 "errored" => of(status_of(&result["error"]), &result["error"]),
-                "expired" => Some(expired()),
+                "expired" => Some(expired().into()),
                 "canceled" => Some(cancelled()),
                 _ => None,
             }
         } else {
             match error["code"].as_str() {
-                Some("batch_expired") => Some(expired()),
+                Some("batch_expired") => Some(expired().into()),
                 Some("batch_cancelled") => Some(cancelled()),
                 Some(_) => of(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": error })),
                 None => {
@@ -389,68 +434,20 @@ impl Way {
 }
 
 impl Answers {
-    fn none(rest: Refusal) -> Self {
+    fn none(rest: Outcome, has_ended: bool) -> Self {
         let given = Mutex::default();
-        Self { given, rest }
-    }
-}
-
-impl From<Response<Bytes>> for Refusal {
-    fn from(said: Response<Bytes>) -> Self {
-        Self::Said(Box::new(said))
-    }
-}
-
-impl Refusal {
-    /// Whether the same question may be answered later.
-    fn passes(&self) -> bool {
-        match self {
-            Self::Said(reply) => matches!(reply.status().as_u16(), 408 | 409 | 425 | 429 | 500..=599),
-            Self::Unsent(_) => true,
+        Self {
+            given,
+            rest,
+            has_ended,
         }
     }
-}
 
-fn reply(status: StatusCode, body: Bytes) -> Response<Bytes> {
-    let mut reply = Response::new(body);
-    *reply.status_mut() = status;
-    reply
-}
-
-/// A refusal in our words.
-fn refusal(status: StatusCode, why: &str) -> Response<Bytes> {
-    reply(status, json!({ "error": { "message": why } }).to_string().into())
-}
-
-fn expired() -> Response<Bytes> {
-    refusal(StatusCode::GATEWAY_TIMEOUT, "the batch expired before the answer")
-}
-
-fn cancelled() -> Response<Bytes> {
-    refusal(StatusCode::GONE, "the batch was cancelled at the provider")
-}
-
-/// Of a batch that `OpenAI` did not begin to work on.
-fn failed(error: &Value) -> Response<Bytes> {
-    let status = match error["code"].as_str() {
-        // Only so many tokens may wait in batches.
-        Some("token_limit_exceeded") => StatusCode::TOO_MANY_REQUESTS,
-        _ => StatusCode::BAD_REQUEST,
-    };
-    refusal(status, error["message"].as_str().unwrap_or("the batch failed"))
-}
-
-/// The status that Anthropic answers a single request with when it says this.
-fn status_of(error: &Value) -> StatusCode {
-    let error = error.get("error").unwrap_or(error);
-    match error["type"].as_str().unwrap_or_default() {
-        "invalid_request_error" => StatusCode::BAD_REQUEST,
-        "authentication_error" => StatusCode::UNAUTHORIZED,
-        "billing_error" => StatusCode::PAYMENT_REQUIRED,
-        "permission_error" => StatusCode::FORBIDDEN,
-        "request_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
-        "rate_limit_error" | "overloaded_error" => StatusCode::TOO_MANY_REQUESTS,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    /// Whether the provider did not begin to work on it, for as much waits there as may.
+    fn found_no_room(&self) -> bool {
+        let is_refused =
+            |reply: &Response<Bytes>| self.has_ended && reply.status() == StatusCode::TOO_MANY_REQUESTS;
+        matches!(&self.rest, Outcome::Said(reply) if is_refused(reply))
     }
 }
 
@@ -460,14 +457,14 @@ fn parsed(text: &[u8]) -> Value {
 }
 
 /// An id as it may stand in an address.
-fn identifier(id: &Value) -> Result<String, Refusal> {
+fn identifier(id: &Value) -> Result<String, Outcome> {
     let is_plain = |id: &&str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         !id.is_empty() && id.chars().all(plain)
     };
     let id = id.as_str().filter(is_plain).map(str::to_owned);
     let nameless = || refusal(StatusCode::BAD_GATEWAY, "the reply names no batch or file");
-    id.ok_or_else(|| Refusal::from(nameless()))
+    id.ok_or_else(|| Outcome::from(nameless()))
 }
 
 /// The form that uploads the lines of a batch: its type and itself.
