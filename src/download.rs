@@ -186,17 +186,32 @@ async fn whole(run: Run) -> Result<Blob, String> {
         Some(Err(why)) => Some(why),
         None => None,
     };
-    blob(Kind::Journal.media_type(), kept(run, not_told).await?)
+    blob(Kind::Journal.media_type(), kept(run, not_told, true).await?)
+}
+
+/// Without traces: of a run of this browser they lie apart, and are not read for it.
+async fn slimmed(run: Run) -> Result<Blob, String> {
+    let parts = match run.journal_on_server().await {
+        Some(Ok(journal)) => {
+            let text = JsFuture::from(journal.text()).await.map_err(failed)?;
+            vec![text.as_string().unwrap_or_default()]
+        }
+        Some(Err(why)) => kept(run, Some(why), false).await?,
+        None => kept(run, None, false).await?,
+    };
+    let lines = parts.iter().flat_map(|part| part.lines());
+    blob(
+        Kind::Journal.media_type(),
+        lines.map(|line| slim(line).into_owned() + "\n"),
+    )
 }
 
 async fn packed(run: Run, with_traces: bool) -> Result<Blob, String> {
-    let mut journal = whole(run).await?;
-    if !with_traces {
-        let text = JsFuture::from(journal.text()).await.map_err(failed)?;
-        let text = text.as_string().unwrap_or_default();
-        let lines = text.lines().map(|line| slim(line).into_owned() + "\n");
-        journal = blob(Kind::Journal.media_type(), lines)?;
-    }
+    let journal = if with_traces {
+        whole(run).await?
+    } else {
+        slimmed(run).await?
+    };
     gzip::packed(&journal).await.map_err(failed)
 }
 
@@ -205,16 +220,21 @@ async fn packed(run: Run, with_traces: bool) -> Result<Blob, String> {
 /// # Errors
 /// When lines are missing or the browser does not give them back, in words.
 pub async fn journal(run: Run) -> Result<Vec<String>, String> {
-    kept(run, None).await
+    kept(run, None, true).await
 }
 
-/// The same of a run whose server does not tell it, and why, unless all of it is kept here.
-async fn kept(run: Run, not_told: Option<String>) -> Result<Vec<String>, String> {
+/// The same of a run whose server does not tell it, and why, unless all of it is kept here. Without traces, lines that only a
+/// worker holds have theirs.
+async fn kept(run: Run, not_told: Option<String>, with_traces: bool) -> Result<Vec<String>, String> {
     // Asked first: a line that is stored in between is then in both.
     let unsaved = run.unsaved().await?;
     let stored = match Storage::open().await {
         Ok(storage) => {
-            let stored = storage.whole_lines(&run.id()).await;
+            let stored = if with_traces {
+                storage.whole_lines(&run.id()).await
+            } else {
+                storage.slim_lines(&run.id(), 0).await
+            };
             stored.map_err(|error| error.to_string())?
         }
         Err(_) if !unsaved.is_empty() => Lines::default(),

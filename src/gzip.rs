@@ -5,6 +5,9 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, ReadableWritablePair, Response};
 
+/// The browser's class that unpacks.
+const UNPACKS: &str = "DecompressionStream";
+
 /// What every file begins with that gzip packed.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -24,10 +27,16 @@ pub async fn unpacked(file: Blob) -> Result<Blob, JsValue> {
     let start = file.slice_with_f64_and_f64(0.0, MAGIC.len() as f64)?;
     let start = JsFuture::from(start.array_buffer()).await?;
     if Uint8Array::new(&start).to_vec() == MAGIC {
-        through("DecompressionStream", &file).await
+        through(UNPACKS, &file).await
     } else {
         Ok(file)
     }
+}
+
+/// Whether this browser unpacks at all.
+pub fn unpacks() -> bool {
+    // The global object is one, so this does not fail.
+    Reflect::has(&js_sys::global(), &UNPACKS.into()).unwrap_or_default()
 }
 
 async fn through(class: &str, file: &Blob) -> Result<Blob, JsValue> {

@@ -12,7 +12,7 @@ use crate::call_price;
 use crate::client::{Client, Tried, Try};
 use crate::error::BuildError;
 use crate::failure::Failure;
-use crate::providers::{Access, Embed, PROVIDERS, Provider};
+use crate::providers::{Access, Embed, PROVIDERS};
 use crate::rate_limit;
 use crate::spec::ModelSpec;
 use crate::table_checks::check_written;
@@ -197,11 +197,9 @@ pub(crate) fn table_of_vectors(
 }
 
 pub(crate) fn no_vectors(spec: &ModelSpec) -> BuildError {
-    let makes_vectors =
-        |provider: &&Provider| matches!(provider.access(), Access::Http { embed: Some(_), .. });
     let others: Vec<&str> = PROVIDERS
         .iter()
-        .filter(makes_vectors)
+        .filter(|provider| provider.embeds && !provider.in_process)
         .map(|provider| provider.name)
         .collect();
     BuildError::Spec {

@@ -1,5 +1,6 @@
 //! What pages are composed of.
 
+mod all_runs;
 mod branch_dialog;
 mod certificate;
 mod choose;
@@ -27,6 +28,7 @@ mod window;
 mod words;
 mod workplace;
 
+pub use all_runs::AllRuns;
 pub use branch_dialog::BranchDialog;
 pub use certificate::CertificateTable;
 pub use choose::Choose;

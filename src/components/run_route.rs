@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
-use leptos_router::components::A;
 use leptos_router::hooks::{use_navigate, use_params_map};
 
-use super::{Deferred, Message};
+use super::{AllRuns, Deferred, Message};
 use crate::live::{NewRun, Phase, Run, Runs};
 
 /// The run of this address, opened if it was not yet, and shown by the caller.
@@ -91,7 +90,7 @@ fn Unreadable(message: String) -> impl IntoView {
         </div>
         <Message what=message>
             <p>
-                <A href="/runs">"All runs kept in this browser"</A>
+                <AllRuns/>
             </p>
         </Message>
     }

@@ -79,28 +79,9 @@ pub fn App() -> impl IntoView {
             </Show>
             <Connectivity/>
             <main id="main" tabindex="-1">
-                <Routes fallback=NotFound>
-                    <Route path=path!("/") view=WelcomePage/>
-                    <Route path=path!("/study") view=StudyPage/>
-                    <Route path=path!("/runs") view=RunsPage/>
-                    <Route path=path!("/compare") view=ComparePage/>
-                    <Route path=path!("/run/:run") view=LivePage/>
-                    <Route path=path!("/run/:run/candidate/:candidate?") view=CandidatePage/>
-                    <Route path=path!("/run/:run/result") view=ResultPage/>
-                    <Route path=path!("/dynamics") view=DynamicsPage/>
-                    <Route path=path!("/set-up") view=SetUpPage/>
-                    <Route path=path!("/sign-in") view=SignInPage/>
-                    <Route path=path!("/sign-in/return") view=ReturnPage/>
-                    <Route path=path!("/invitation") view=InvitationPage/>
-                    <Route path=path!("/team") view=ProjectsPage/>
-                    <Route path=path!("/team/projects/:project") view=ProjectPage/>
-                    <Route path=path!("/team/projects/:project/prompts/:prompt") view=PromptPage/>
-                    <Route path=path!("/team/projects/:project/data/:data") view=DataSetPage/>
-                    <Route path=path!("/team/projects/:project/train") view=NewTrainingPage/>
-                    <Route path=path!("/team/projects/:project/trainings/:training") view=TrainingPage/>
-                    <Route path=path!("/team/account") view=AccountPage/>
-                    <Route path=path!("/team/server") view=ServerPage/>
-                </Routes>
+                <Show when=is_report fallback=|| view! { <Pages/> }>
+                    <PagesOfReport/>
+                </Show>
             </main>
             <Foot/>
             <ShortcutKeys/>
@@ -110,5 +91,46 @@ pub fn App() -> impl IntoView {
                 <KeptKeysDialogs/>
             </Show>
         </Router>
+    }
+}
+
+#[component]
+fn Pages() -> impl IntoView {
+    view! {
+        <Routes fallback=NotFound>
+            <Route path=path!("/") view=WelcomePage/>
+            <Route path=path!("/study") view=StudyPage/>
+            <Route path=path!("/runs") view=RunsPage/>
+            <Route path=path!("/compare") view=ComparePage/>
+            <Route path=path!("/run/:run") view=LivePage/>
+            <Route path=path!("/run/:run/candidate/:candidate?") view=CandidatePage/>
+            <Route path=path!("/run/:run/result") view=ResultPage/>
+            <Route path=path!("/dynamics") view=DynamicsPage/>
+            <Route path=path!("/set-up") view=SetUpPage/>
+            <Route path=path!("/sign-in") view=SignInPage/>
+            <Route path=path!("/sign-in/return") view=ReturnPage/>
+            <Route path=path!("/invitation") view=InvitationPage/>
+            <Route path=path!("/team") view=ProjectsPage/>
+            <Route path=path!("/team/projects/:project") view=ProjectPage/>
+            <Route path=path!("/team/projects/:project/prompts/:prompt") view=PromptPage/>
+            <Route path=path!("/team/projects/:project/data/:data") view=DataSetPage/>
+            <Route path=path!("/team/projects/:project/train") view=NewTrainingPage/>
+            <Route path=path!("/team/projects/:project/trainings/:training") view=TrainingPage/>
+            <Route path=path!("/team/account") view=AccountPage/>
+            <Route path=path!("/team/server") view=ServerPage/>
+        </Routes>
+    }
+}
+
+/// What shows the runs of a report: nothing else works there.
+#[component]
+fn PagesOfReport() -> impl IntoView {
+    view! {
+        <Routes fallback=NotFound>
+            <Route path=path!("/compare") view=ComparePage/>
+            <Route path=path!("/run/:run") view=LivePage/>
+            <Route path=path!("/run/:run/candidate/:candidate?") view=CandidatePage/>
+            <Route path=path!("/run/:run/result") view=ResultPage/>
+        </Routes>
     }
 }

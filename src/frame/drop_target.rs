@@ -127,7 +127,7 @@ pub fn DropTarget() -> impl IntoView {
         <Show when=shown>
             <div class="drop-page">
                 <p>
-                    "Drop it here" <span class="note">"a journal (.jsonl) to open, or a study (.toml, .json) to set up"</span>
+                    "Drop it here" <span class="note">"a journal (.jsonl, .jsonl.gz) to open, or a study (.toml, .json) to set up"</span>
                 </p>
             </div>
         </Show>

@@ -53,10 +53,15 @@ impl Folded {
         failure.is_some_and(|failure| failure.kind == FailureKind::Unreachable)
     }
 
-    /// The failure that ended the run, until it goes on.
-    pub fn ended_by(&self) -> Option<&FailureEvent> {
-        let failed = self.state.finished()?.status == Status::Failed;
-        self.failure.as_ref().filter(|_| failed)
+    /// The failure that ended the run, until it goes on. One that has not ended may have broken off for it, in these words:
+    /// where its first rollouts alone were to be made, the journal does not say so.
+    pub fn ended_by(&self, broke_off: Option<&str>) -> Option<&FailureEvent> {
+        let failure = self.failure.as_ref()?;
+        let ended = match self.state.finished() {
+            Some(finished) => finished.status == Status::Failed,
+            None => broke_off.is_some_and(|words| words.contains(&failure.message)),
+        };
+        ended.then_some(failure)
     }
 
     /// What it has consumed of what a budget limits, but for the time: rollouts, calls, tokens, dollars.

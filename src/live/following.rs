@@ -58,7 +58,7 @@ impl Run {
         let read = self.follow().await;
         if !held && self.rests() {
             self.phase.set(match read {
-                Ok(()) => Phase::Resting,
+                Ok(()) => self.left_as(),
                 Err(message) => Phase::Unreadable(message),
             });
         }

@@ -44,7 +44,6 @@ impl Run {
         let record = record
             .ok_or("This browser has no such run. It may have been deleted, or belong to another browser.")?;
         let files = storage.files(&id).await.map_err(failed)?;
-        let was_paused = record.status == RunStatus::Paused;
         self.set_study(record, files);
         self.fold_stored(|read, of| self.phase.set(Phase::Opening(read, of)))
             .await?;
@@ -52,14 +51,26 @@ impl Run {
         let elsewhere = lock::held().await.contains(&id);
         self.phase.set(if elsewhere {
             Phase::InAnotherTab
-        } else if was_paused && self.peek(|folded| folded.state.finished().is_none()) {
-            // Its first rollouts alone were made.
-            Phase::Paused(Pause::Asked)
         } else {
-            Phase::Resting
+            self.left_as()
         });
         self.show();
         Ok(())
+    }
+
+    /// What a run does on which no tab works, by what is kept of it.
+    pub(super) fn left_as(self) -> Phase {
+        let was_paused = self.record.with_untracked(|record| {
+            record
+                .as_ref()
+                .is_some_and(|record| record.status == RunStatus::Paused)
+        });
+        // Only of its first rollouts, made alone, the journal says nothing.
+        if was_paused && self.peek(|folded| folded.state.finished().is_none()) {
+            Phase::Paused(Pause::Asked)
+        } else {
+            Phase::Resting
+        }
     }
 
     /// Folds what this browser keeps beyond the fold; `progress` is told chunks read and chunks in all.

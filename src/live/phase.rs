@@ -52,6 +52,8 @@ pub(super) struct Ended {
     pub(super) status: Option<Status>,
     /// Why it was to pause, if it was.
     pub(super) pausing: Option<Pause>,
+    /// How many of its first rollouts alone are still to be made.
+    pub(super) pilot: Option<usize>,
     /// Whether what failed last did so because its provider was not reached.
     pub(super) cut_off: bool,
     /// Whether any rollout was ever answered: an address that never worked is not waited for.
@@ -73,8 +75,9 @@ impl Ended {
                 Phase::Paused(pausing.unwrap_or(why))
             }
             (Some(Status::Stopped), Some(why)) => Phase::Paused(why),
-            // Its first rollouts alone were made.
-            (None, why) => Phase::Paused(why.unwrap_or(Pause::Asked)),
+            (None, why) if self.pilot.is_some() => Phase::Paused(why.unwrap_or(Pause::Asked)),
+            // They were made: whatever it was to pause for, the rest waits for somebody.
+            (None, _) => Phase::Paused(Pause::Asked),
             _ => Phase::Resting,
         }
     }
@@ -98,6 +101,7 @@ mod tests {
     const FINISHED: Ended = Ended {
         status: Some(Status::Feasible),
         pausing: None,
+        pilot: None,
         cut_off: false,
         answered: true,
         online: true,
@@ -128,6 +132,16 @@ mod tests {
             ..FINISHED
         };
         assert_eq!(piloted.phase(), Phase::Paused(Pause::Asked));
+        let offline = Ended {
+            pausing: Some(Pause::NoNetwork),
+            ..piloted
+        };
+        assert_eq!(offline.phase(), Phase::Paused(Pause::Asked));
+        let in_its_midst = Ended {
+            pilot: Some(5),
+            ..offline
+        };
+        assert_eq!(in_its_midst.phase(), Phase::Paused(Pause::NoNetwork));
         assert_eq!(FINISHED.phase(), Phase::Resting);
     }
 

@@ -78,8 +78,6 @@ pub(super) struct Inner {
     pub(super) files: DataFiles,
     pub(super) keys: Keys,
     pub(super) keep: bool,
-    /// So many of its first rollouts alone are made when it is started next.
-    pub(super) pilot: Option<usize>,
     /// Nothing that comes of it is shown or kept: it is deleted, nobody looks at it any more, or it is one of the server that
     /// may not be shown before it is asked for anew.
     pub(super) closed: bool,
@@ -134,7 +132,6 @@ impl Run {
                 files: DataFiles::new(),
                 keys: Keys::new(),
                 keep,
-                pilot: None,
                 closed: false,
                 viewers: 0,
                 why: Pause::Asked,
@@ -244,12 +241,27 @@ impl Run {
         wanted
     }
 
+    /// How many of its first rollouts alone are to be made before anything else, if they are not made yet.
+    pub fn pilot(&self) -> Option<usize> {
+        self.record.with(|record| record.as_ref()?.pilot)
+    }
+
+    /// Whether its first rollouts alone were made, and the rest of it waits to be asked for.
+    pub fn is_piloted(&self) -> bool {
+        let waits = matches!(self.phase.get(), Phase::Paused(_)) && !self.is_on_server();
+        waits && self.pilot().is_none() && self.read(|folded| folded.state.finished().is_none())
+    }
+
     /// The refusal of a key that ended it, if a model refused one that is of this tab.
     pub fn refusal(&self) -> Option<Refusal> {
         if self.is_on_server() {
             return None;
         }
-        let failure = self.read(|folded| folded.ended_by().cloned())?;
+        let broke_off = match self.phase.get() {
+            Phase::Failed(message) => Some(message),
+            _ => None,
+        };
+        let failure = self.read(|folded| folded.ended_by(broke_off.as_deref()).cloned())?;
         let study = Study::parse(&self.study(), Format::Toml).ok()?;
         Refusal::of(&failure, &study)
     }

@@ -187,10 +187,10 @@ impl Runs {
             touched: now,
             progress: Progress::default(),
             times: Times::default(),
+            pilot: new.pilot,
             server: None,
         };
         run.set_study(record.clone(), new.files.clone());
-        run.inner.update_value(|inner| inner.pilot = new.pilot);
         run.phase.set(Phase::Resting);
         // Asks the browser not to clear the runs when it needs room; it may decline.
         let _ = window().navigator().storage().persist();

@@ -35,6 +35,7 @@ impl Run {
             Err(message) => return self.phase.set(Phase::Failed(message)),
         };
         self.notes.set(Vec::new());
+        let pilot = untrack(|| self.pilot());
         let order = self.inner.try_update_value(|inner| {
             inner.worker = Some(Rc::clone(&worker));
             inner.keys.extend(keys);
@@ -50,7 +51,7 @@ impl Run {
                 keep: inner.keep,
                 known: inner.folded.lines(),
                 elapsed: inner.elapsed / 1000.0,
-                pilot: inner.pilot.take(),
+                pilot,
             }
         });
         if let Some(order) = order {

@@ -41,6 +41,11 @@ impl Run {
             Some(Report::Busy) => self.phase.set(Phase::Running),
             Some(Report::Lines { first, lines }) => self.take(first, &lines),
             Some(Report::Study { line }) => self.refold(&line),
+            Some(Report::Piloted) => self.record.update(|record| {
+                if let Some(record) = record {
+                    record.pilot = None;
+                }
+            }),
             Some(Report::Ended) => self.ended(),
             Some(Report::Failed { message }) => self.failed(message),
             Some(Report::Refused { reason }) => self.refuse(reason),
@@ -168,21 +173,30 @@ impl Run {
         });
         match broken.flatten() {
             Some(message) => self.phase.set(Phase::Failed(message)),
-            None => self.came_to_rest(),
+            None => {
+                let status = self.peek(|folded| folded.state.finished().map(|finished| finished.status));
+                self.rest_after(self.came_to(status));
+            }
         }
         self.let_rest();
     }
 
-    fn came_to_rest(self) {
+    /// What this session came to, which ended so.
+    fn came_to(self, status: Option<Status>) -> Ended {
         let pausing = self.phase.get_untracked() == Phase::Pausing;
         let why = self.inner.with_value(|inner| inner.why);
-        let ended = self.peek(|folded| Ended {
-            status: folded.state.finished().map(|finished| finished.status),
+        let pilot = untrack(|| self.pilot());
+        self.peek(|folded| Ended {
+            status,
             pausing: pausing.then_some(why),
+            pilot,
             cut_off: folded.is_cut_off(),
             answered: folded.state.ledger().rollouts() > 0,
             online: window().navigator().on_line(),
-        });
+        })
+    }
+
+    fn rest_after(self, ended: Ended) {
         let phase = ended.phase();
         self.phase.set(phase.clone());
         match phase {
@@ -225,6 +239,14 @@ impl Run {
             inner.broken.take()
         });
         let message = broken.flatten().unwrap_or(message);
+        // Of first rollouts that are made alone no line of the journal says how they ended.
+        let is_unsaid =
+            |folded: &Folded| folded.state.finished().is_none() && folded.ended_by(Some(&message)).is_some();
+        let ended = self.came_to(self.peek(is_unsaid).then_some(Status::Failed));
+        if ended.status.is_some() && matches!(ended.phase(), Phase::Paused(_)) {
+            self.rest_after(ended);
+            return self.let_rest();
+        }
         let kept = match self.peek(Folded::lines) {
             0 => "",
             _ => untrack(|| self.what_is_kept()),

@@ -1,7 +1,8 @@
 //! An address that leads nowhere.
 
 use leptos::prelude::*;
-use leptos_router::components::A;
+
+use crate::components::AllRuns;
 
 /// Says so, and where to go.
 #[component]
@@ -11,8 +12,7 @@ pub fn NotFound() -> impl IntoView {
             <div>
                 <h1>"There is no such page"</h1>
                 <p>
-                    "The address may have been cut short. Runs kept in this browser are listed under "
-                    <A href="/runs">"Runs"</A> "."
+                    "The address may have been cut short. " <AllRuns/>
                 </p>
             </div>
         </div>

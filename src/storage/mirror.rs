@@ -99,6 +99,7 @@ impl RunRecord {
             touched: created,
             progress: shown.progress.clone(),
             times: shown.times.clone(),
+            pilot: None,
             server: None,
         };
         record.take_shown(shown);

@@ -54,6 +54,9 @@ pub struct RunRecord {
     /// When lines of its journal came, which says nothing of time.
     #[serde(default)]
     pub times: Times,
+    /// So many of its first rollouts alone are to be made before anything else; none once they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pilot: Option<usize>,
     /// What the server says of it, if it is a run of the server that is mirrored here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerRun>,
@@ -94,6 +97,7 @@ impl RunRecord {
             touched: js_sys::Date::now(),
             progress: Progress::of(state),
             times: Times::default(),
+            pilot: None,
             server: None,
         })
     }
@@ -316,6 +320,7 @@ mod tests {
             touched: 1.0,
             progress: Progress::default(),
             times: Times::default(),
+            pilot: None,
             server: None,
         };
         let readable = serde_json::to_string(&record).unwrap();

@@ -100,6 +100,7 @@ fn reports_arrive_as_they_were_made() {
         Report::Unsaved {
             chunks: vec![(4, vec!["{}".into()])],
         },
+        Report::Piloted,
         Report::Ended,
         Report::Failed { message: "no".into() },
         Report::Forecast {

@@ -250,6 +250,7 @@ fn record(id: &str, touched: f64) -> RunRecord {
         touched,
         progress: Progress::default(),
         times: Times::default(),
+        pilot: None,
         server: None,
     }
 }

@@ -27,10 +27,12 @@ pub(super) async fn import(
         .dyn_into()
         .map_err(|_| format!("{name} came without its content; choose it again"))?;
     let file = gzip::unpacked(file).await.map_err(|_| {
-        format!(
-            "{name} cannot be unpacked: it is not whole, or not what gzip packed. Nothing was imported and the file is \
-             unchanged."
-        )
+        let why = if gzip::unpacks() {
+            "it is not whole, or not what gzip packed"
+        } else {
+            "this browser unpacks nothing; any from 2023 on does"
+        };
+        format!("{name} cannot be unpacked: {why}. Nothing was imported and the file is unchanged.")
     })?;
     let storage = Storage::open().await.map_err(|error| error.to_string())?;
     // Lines without a record are swept, unless somebody holds the run.

@@ -199,6 +199,8 @@ pub enum Report {
         /// The whole line.
         line: String,
     },
+    /// The first rollouts that were to be made alone are made, as far as the budget goes.
+    Piloted,
     /// The run ended; its last line says how.
     Ended,
     /// The run cannot begin or go on.

@@ -156,12 +156,14 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
     let (journal, halt) = ended.map_err(|error| error.to_string())?;
     if let Some(storage) = storage {
         let times = times.borrow().clone();
-        keep_record(&storage, &work.run, journal.state(), times).await;
+        keep_record(&storage, &work.run, journal.state(), times, halt.as_ref()).await;
     }
     match halt {
-        Some(Halt::Failed { message, .. }) => Err(message),
-        _ => Ok(()),
+        Some(Halt::Failed { message, .. }) => return Err(message),
+        halt if work.pilot.is_some() && is_piloted(halt.as_ref()) => report(&Report::Piloted),
+        _ => {}
     }
+    Ok(())
 }
 
 /// How long a worker computes before it looks at its messages.
@@ -304,16 +306,25 @@ async fn times_of(storage: &Storage, run: &str) -> Times {
     record.map(|record| record.times).unwrap_or_default()
 }
 
-/// Writes how a run ended into the list of runs.
-async fn keep_record(storage: &Storage, run: &str, state: &RunState, times: Times) {
+/// Whether first rollouts that were halted so are made, as far as the budget goes.
+fn is_piloted(halt: Option<&Halt>) -> bool {
+    matches!(halt, None | Some(Halt::Budget(_)))
+}
+
+/// Writes how a run ended into the list of runs; one of which first rollouts alone were to be made, by what halted those.
+async fn keep_record(storage: &Storage, run: &str, state: &RunState, times: Times, halt: Option<&Halt>) {
     // As above.
     let _ = storage
         .change_run(run, |record| {
             match state.finished().map(|finished| finished.status) {
                 Some(Status::Stopped) => record.status = INTERRUPTED.get(),
                 Some(status) => record.status = RunStatus::Ended(status),
-                // Its first rollouts alone were made.
-                None => record.status = RunStatus::Paused,
+                None if is_piloted(halt) => {
+                    record.status = RunStatus::Paused;
+                    record.pilot = None;
+                }
+                None if halt == Some(&Halt::Interrupted) => record.status = INTERRUPTED.get(),
+                None => record.status = RunStatus::Ended(Status::Failed),
             }
             record.progress = Progress::of(state);
             record.times = times;

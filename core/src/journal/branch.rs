@@ -42,7 +42,7 @@ use crate::study::workload::Split;
 /// ```
 ///
 /// # Errors
-/// A line that does not parse, a round that the other journal never reached, or changes that are
+/// A line that does not parse or lacks its trace, a round that the other journal never reached, or changes that are
 /// impossible.
 pub fn branch<L: AsRef<str>>(
     lines: impl IntoIterator<Item = L>,
@@ -70,6 +70,7 @@ pub fn branch<L: AsRef<str>>(
                 }
                 shared.insert(event.id)
             }
+            Event::Rollout(event) if event.without_trace => return Err(JournalError::WithoutTraces),
             Event::Rollout(event) => {
                 let repeats = study.as_ref().map_or(1, |study| study.study.study.repeats);
                 let further = event.split == Split::Optimize && event.repeat >= repeats;

@@ -159,6 +159,9 @@ pub struct RolloutEvent {
     pub measurements: Measurements,
     /// What happened.
     pub trace: Trace,
+    /// Whether that was left out since: a critic that reads it would be misled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_trace: bool,
     /// What it consumed.
     pub usage: Usage,
     /// Why it could not be made, where it counts as the worst value all the same: the study's `failures`

@@ -26,6 +26,11 @@ pub enum JournalError {
         /// The round asked for.
         round: u32,
     },
+    /// Nothing goes on from a journal that [`slim()`](super::slim()) was made of.
+    #[error(
+        "this journal was made without traces, which a critic reads, so nothing goes on from it; use the whole one"
+    )]
+    WithoutTraces,
     /// Impossible changes for a branch.
     #[error(transparent)]
     Changes(#[from] StudyError),

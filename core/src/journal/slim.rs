@@ -12,7 +12,7 @@ const EMPTY: [(&str, &str); 3] = [
     ("answer", r#""""#),
 ];
 
-/// A line with an empty trace and empty answers, if it has them: all that the fold over a journal needs, and `verify` unless
+/// A line with an empty trace that says so, and empty answers, if it has them: all that the fold over a journal needs, and `verify` unless
 /// earlier runs paid for some of it. A line that is no JSON object stays as it is; whoever parses it says what is wrong.
 pub fn slim(line: &str) -> Cow<'_, str> {
     if EMPTY
@@ -34,6 +34,9 @@ pub fn slim(line: &str) -> Cow<'_, str> {
     if !is_slimmer {
         return Cow::Borrowed(line);
     }
+    if let (true, Ok(says_so)) = (fields.contains_key("trace"), serde_json::from_str("true")) {
+        fields.insert(Cow::Borrowed("without_trace"), says_so);
+    }
     serde_json::to_string(&fields).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
@@ -44,14 +47,16 @@ mod tests {
     #[test]
     fn only_conversations_go() {
         let line = r#"{"event":"rollout","example":"a \"trace\"","trace":{"messages":[{"role":"user","content":"x"}]},"usage":{"agent":1e-3}}"#;
+        let without = slim(line);
         assert_eq!(
-            slim(line),
-            r#"{"event":"rollout","example":"a \"trace\"","trace":{"messages":[]},"usage":{"agent":1e-3}}"#
+            without,
+            r#"{"event":"rollout","example":"a \"trace\"","trace":{"messages":[]},"usage":{"agent":1e-3},"without_trace":true}"#
         );
         assert_eq!(
             slim(r#"{"event":"failure","message":"m","answer":"a secret","answers":[{"role":"agent"}]}"#),
             r#"{"event":"failure","message":"m","answer":"","answers":[]}"#
         );
+        assert_eq!(slim(&without), without);
     }
 
     #[test]

@@ -79,11 +79,12 @@ pub struct Outcome {
 /// resumed.
 pub async fn optimize(
     problem: Problem,
-    journal: Journal,
+    mut journal: Journal,
     models: Rc<dyn Models>,
     options: RunOptions,
 ) -> Result<Outcome, RunError> {
     let method = methods::search(&problem.study().study.method, &problem.study().method)?;
+    refuse_without_traces(&mut journal).await?;
     let arena = Arena::open(problem, journal, models, options)?;
     arena.expect_finalists(finalists(&arena, &*method));
     let ended = match freeze_thresholds(&arena).await {
@@ -102,6 +103,21 @@ pub async fn optimize(
         finished: Rc::new(finished),
         journal,
     })
+}
+
+/// Refuses a journal without traces, unless its run went its whole way, so that nothing is read of it but what it came to.
+async fn refuse_without_traces(journal: &mut Journal) -> Result<(), JournalError> {
+    let state = journal.state();
+    let status = state.finished().map(|finished| finished.status);
+    let first = match status {
+        Some(Status::Feasible | Status::Infeasible) => None,
+        _ => state.rollouts().first_line(),
+    };
+    let Some(first) = first else { return Ok(()) };
+    match journal.read(first).await? {
+        Event::Rollout(rollout) if rollout.without_trace => Err(JournalError::WithoutTraces),
+        _ => Ok(()),
+    }
 }
 
 /// Measures the seed prompt and freezes the thresholds that are relative to it. A run whose

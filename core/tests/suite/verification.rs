@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::world::{EFFORT, Probe, events, resume, run, study};
+use crate::world::{EFFORT, Probe, events, resume, run, run_over, study};
 use capo_core::arena::RunOptions;
 use capo_core::certificate::Confirm;
-use capo_core::journal::slim;
+use capo_core::journal::{MemoryJournal, SteerEvent, branch, slim};
 use capo_core::llm::FailureKind;
 use capo_core::run_state::RunState;
 use capo_core::starts::Start;
@@ -226,6 +226,28 @@ fn a_journal_without_traces_says_the_same_of_its_run_and_verifies() {
     assert_eq!(less.ledger().usage(), all.ledger().usage());
     assert_eq!(less.rollouts().count(), all.rollouts().count());
     block_on(verify(&slimmed)).unwrap();
+}
+
+#[test]
+fn nothing_goes_on_from_a_journal_without_traces() {
+    let probe = Rc::new(Probe::default());
+    let (_, whole) = run(study(3, "capo", EFFORT, ""), &probe);
+    let is_end = |line: &&String| line.starts_with(r#"{"event":"finished""#);
+    let begun: Vec<String> = whole.iter().filter(|line| !is_end(line)).cloned().collect();
+    let slimmed: Vec<String> = begun.iter().map(|line| slim(line).into_owned()).collect();
+    let over = |lines: Vec<String>| {
+        let store = Box::new(MemoryJournal::from_lines(lines.clone()));
+        let options = RunOptions::default();
+        run_over(study(3, "capo", EFFORT, ""), &probe, store, lines, options).map(|outcome| outcome.finished)
+    };
+    over(begun.clone()).unwrap();
+    let refused = over(slimmed.clone()).unwrap_err().to_string();
+    assert!(refused.contains("without traces"), "{refused}");
+    let branched = |lines: &[String]| branch(lines, 1, SteerEvent::default());
+    branched(&begun).unwrap();
+    assert_eq!(branched(&slimmed).unwrap_err().to_string(), refused);
+    // What went its whole way is told again.
+    over(whole.iter().map(|line| slim(line).into_owned()).collect()).unwrap();
 }
 
 proptest! {

@@ -19,6 +19,7 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: false,
     reports_cost: false,
     batch_price: Some(0.5),
+    embeds: false,
     in_process: false,
 };
 

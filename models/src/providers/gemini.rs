@@ -20,6 +20,7 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: false,
     batch_price: None,
+    embeds: true,
     in_process: false,
 };
 

@@ -12,6 +12,7 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: true,
     batch_price: None,
+    embeds: false,
     in_process: true,
 };
 

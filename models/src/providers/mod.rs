@@ -49,6 +49,7 @@ pub(crate) const LOCAL: &str = local::PROVIDER.name;
 
 /// A provider: what it is called and what it needs. Those of [`PROVIDERS`] are all there are.
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Provider {
     /// The name in studies.
     pub name: &'static str,
@@ -70,6 +71,8 @@ pub struct Provider {
     pub reports_cost: bool,
     /// What tokens cost in its batches, as a share of the listed price; `None` where it takes no batches.
     pub batch_price: Option<f64>,
+    /// Whether it has models that make vectors.
+    pub embeds: bool,
     /// Whether its models run in this process, without a network.
     pub in_process: bool,
 }
@@ -202,6 +205,17 @@ mod tests {
         for provider in PROVIDERS {
             let inside = matches!(provider.access(), Access::InProcess(_) | Access::Local);
             assert_eq!(provider.in_process, inside, "{}", provider.name);
+        }
+    }
+
+    #[test]
+    fn those_with_models_that_make_vectors_are_asked_for_them() {
+        for provider in PROVIDERS {
+            let without = matches!(
+                provider.access(),
+                Access::Http { embed: None, .. } | Access::Local
+            );
+            assert_eq!(provider.embeds, !without, "{}", provider.name);
         }
     }
 

@@ -14,6 +14,7 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: false,
     batch_price: Some(0.5),
+    embeds: true,
     in_process: false,
 };
 

@@ -15,6 +15,7 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: true,
     batch_price: None,
+    embeds: true,
     in_process: false,
 };
 

@@ -39,6 +39,7 @@ pub(crate) const VLLM: Provider = Provider {
     seeds: true,
     reports_cost: false,
     batch_price: None,
+    embeds: false,
     in_process: false,
 };
 

@@ -95,6 +95,9 @@ fn take(
         }
         let applied = state.apply(&event, line as u64 - 1);
         applied.map_err(|reason| JournalError::Line { line, reason })?;
+        if matches!(&event, Event::Rollout(rollout) if rollout.without_trace) {
+            return Err(JournalError::WithoutTraces);
+        }
         fits |= earlier.take(event);
         Ok(())
     })

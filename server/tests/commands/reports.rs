@@ -77,6 +77,20 @@ fn a_report_has_the_journals_in_it_with_traces_only_when_asked() {
     assert_eq!(told("slim.jsonl"), told("run.jsonl"));
     assert!(told("cut.jsonl").contains("not ended"));
 
+    // But nothing goes on from it.
+    place.write("cut-slim.jsonl", &inside[1].1);
+    for line in [
+        "optimize study.toml --journal other.jsonl --reuse slim.jsonl",
+        "optimize study.toml --journal cut-slim.jsonl",
+    ] {
+        let refused = place.capo(line);
+        assert!(
+            refused.stderr.contains("without traces"),
+            "{line}: {}",
+            refused.stderr
+        );
+    }
+
     let ended = place.capo("report run.jsonl --html --page page --traces");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert_eq!(journals(&ended.stdout), [("run.jsonl".to_owned(), whole)]);

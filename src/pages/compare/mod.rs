@@ -18,7 +18,7 @@ use self::pairs::{Named, Pair, Pairs, pair};
 use self::settings::{Said, Settings, differing};
 use crate::charts::figure::Figure;
 use crate::charts::overlay::{Overlay, overlay_table};
-use crate::components::{Gate, page_title};
+use crate::components::{AllRuns, Gate, page_title};
 use crate::format;
 use crate::live::{Phase, Run, Runs};
 use crate::run::activity::changed_by_hand;
@@ -52,8 +52,7 @@ pub fn ComparePage() -> impl IntoView {
         if ids.len() < 2 {
             return view! {
                 <p class="empty">
-                    "Choose two or more runs in the list, then Compare. "
-                    <A href="/runs">"All runs kept in this browser"</A>
+                    {(!is_report()).then_some("Choose two or more runs in the list, then Compare. ")} <AllRuns/>
                 </p>
             }
             .into_any();

@@ -58,6 +58,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     });
     let elsewhere = Memo::new(move |_| run.phase.get() == Phase::InAnotherTab);
     let next = Memo::new(move |_| Next::after(run.read(|folded| Some(folded.state.finished()?.status))));
+    let is_piloted = Memo::new(move |_| run.is_piloted());
     let has_rounds = Memo::new(move |_| run.read(|folded| !folded.state.rounds().is_empty()));
     let resume = move || {
         runs.resume(&run.id(), &keys.now());
@@ -66,6 +67,8 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
         match run.phase.get_untracked() {
             _ if is_forbidden.get_untracked() => {}
             Phase::Running | Phase::Queued(_) => run.pause(Pause::Asked),
+            // The whole study is more than a key should begin.
+            _ if is_piloted.get_untracked() => {}
             Phase::Paused(_) | Phase::Resting | Phase::Failed(_) if next.get_untracked() == Next::Resume => {
                 resume();
             }
@@ -84,7 +87,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 <svg viewBox="0 0 12 12" aria-hidden="true">
                     <path d="M2 0.8L11 6 2 11.2z"/>
                 </svg>
-                "Resume"
+                {move || if is_piloted.get() { "Run the whole study" } else { "Resume" }}
             </button>
         }
         .into_any(),

@@ -75,7 +75,7 @@ fn Course(run: Run) -> impl IntoView {
             <RoundRuler data=data label=sentence/>
             <p class="note moment">{sentence}</p>
             <Waits run/>
-            {move || expected.get().map(|words| view! { <p class="note">{words}</p> })}
+            <div role="status">{move || expected.get().map(|words| view! { <p class="note">{words}</p> })}</div>
         </div>
     }
 }

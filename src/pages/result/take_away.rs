@@ -70,7 +70,8 @@ impl Taken {
     fn needs_end(self) -> bool {
         !matches!(
             self,
-            Self::Document(Document::Prompt) | Self::Journal | Self::Packed(_) | Self::Report(_)
+            // Nothing goes on from a journal without traces.
+            Self::Document(Document::Prompt) | Self::Journal | Self::Packed(true) | Self::Report(_)
         )
     }
 
@@ -140,6 +141,7 @@ pub(super) fn TakeAway(run: Run, best: Memo<Option<Best>>) -> impl IntoView {
     let button = NodeRef::<Button>::new();
     let open = RwSignal::new(false);
     let failed = RwSignal::new(None::<String>);
+    let making = RwSignal::new(false);
     let ended = Memo::new(move |_| run.read(|folded| folded.state.finished().is_some()));
     let close = move || {
         open.set(false);
@@ -169,9 +171,12 @@ pub(super) fn TakeAway(run: Run, best: Memo<Option<Best>>) -> impl IntoView {
     };
     let pick = move |what: Taken| {
         close();
+        making.set(true);
         spawn_local(async move {
+            let taken = take(run, what).await;
             // The page may be left by then.
-            let _ = failed.try_set(take(run, what).await.err());
+            let _ = failed.try_set(taken.err());
+            let _ = making.try_set(false);
         });
     };
     Effect::new(move |_| {
@@ -221,6 +226,9 @@ pub(super) fn TakeAway(run: Run, best: Memo<Option<Best>>) -> impl IntoView {
                 </ul>
             </Show>
         </div>
+        <span class="note" role="status">
+            {move || making.get().then_some("The file is being made.")}
+        </span>
         {move || failed.get().map(|message| view! { <span class="note is-i" role="alert">{message}</span> })}
     }
 }

@@ -80,6 +80,10 @@ impl Row {
             // What it has spent and may spend is read with its journal.
             State::Ended(Status::Budget) if self.record.server.is_some() => Next::Open,
             State::Ended(Status::Budget) => Next::RaiseBudget,
+            // Whether its first rollouts or all of it are next is said there.
+            State::Paused if self.record.server.is_none() && self.record.progress.by_round.len() < 2 => {
+                Next::Open
+            }
             // The seed's point is there before the first round is closed.
             State::Interrupted | State::Paused | State::Ended(Status::Stopped | Status::Failed) => {
                 Next::Resume(self.record.progress.by_round.len().max(1))
@@ -240,6 +244,7 @@ mod tests {
                 ..Progress::default()
             },
             times: Times::default(),
+            pilot: None,
             server: None,
         };
         let here = BTreeSet::from(["here".to_owned()]);
@@ -256,6 +261,10 @@ mod tests {
             (there.state.words(), there.next(true)),
             ("running in another tab", Next::Open)
         );
+        let mut piloted = row("a", RunStatus::Paused, None, None, 0.0);
+        assert_eq!(piloted.next(true), Next::Resume(3));
+        piloted.record.progress.by_round.clear();
+        assert_eq!(piloted.next(true), Next::Open);
         let gone = row("gone", RunStatus::Running, None, None, 0.0);
         assert_eq!(gone.state.words(), "interrupted");
         // The seed and two rounds are closed.

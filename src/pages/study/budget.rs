@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::draft::DOLLARS;
 use super::field::{Number, NumberField};
 use super::prices::Prices;
 use super::section::Section;
@@ -37,7 +38,7 @@ pub(super) fn BudgetSection() -> impl IntoView {
         )
         .counted(),
         Number::new(
-            "budget.usd",
+            DOLLARS,
             "Dollars",
             |study| study.budget.usd,
             |study, value| study.budget.usd = value,

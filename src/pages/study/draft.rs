@@ -25,6 +25,9 @@ pub(super) const DESCRIPTIONS: &str = "tool_descriptions";
 /// The key of tau2's settings that names a file with vectors of the tasks' texts.
 pub(super) const EMBEDDINGS: &str = "embeddings";
 
+/// The key of the dollars that a run may spend.
+pub(super) const DOLLARS: &str = "budget.usd";
+
 /// A study being set up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Draft {
@@ -46,6 +49,9 @@ pub(super) struct Draft {
     /// Who took it, or something in it, from a project of theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) taken_by: Option<String>,
+    /// Whether nobody has said what it may spend, here or where it was written: see [`prices::usual_limit`].
+    #[serde(default)]
+    pub(super) has_usual_limit: bool,
     /// What was set up for other kinds of workload, by kind.
     shelf: BTreeMap<String, Shelved>,
 }
@@ -87,7 +93,11 @@ impl Draft {
     /// # Errors
     /// See [`studies::help_desk`].
     pub(super) fn new() -> Result<Self, StudyError> {
-        studies::help_desk().map(Self::of)
+        let new = studies::help_desk().map(Self::of)?;
+        Ok(Self {
+            has_usual_limit: true,
+            ..new
+        })
     }
 
     /// A study that was written elsewhere.
@@ -105,6 +115,7 @@ impl Draft {
             awaits: None,
             restored: DataFiles::new(),
             taken_by: None,
+            has_usual_limit: false,
             shelf: BTreeMap::new(),
         }
     }
@@ -178,6 +189,15 @@ impl Draft {
         .into_iter()
         .flatten()
         .collect()
+    }
+
+    /// The dollars that a run of it may spend.
+    pub(super) fn limit(&self) -> Option<f64> {
+        if self.has_usual_limit {
+            prices::usual_limit(&self.study)
+        } else {
+            self.study.budget.usd
+        }
     }
 
     /// The kind of workload.
@@ -359,6 +379,7 @@ impl Draft {
         let mut simulated = self.clone();
         if let Ok(built_in) = studies::help_desk() {
             simulated.study.models = built_in.models;
+            simulated.study.budget.usd = simulated.limit();
         }
         simulated
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capo_core::study::Study;
 use leptos::prelude::*;
 
-use super::draft::{Draft, Mistyped};
+use super::draft::{DOLLARS, Draft, Mistyped};
 use super::form::Form;
 use super::place::{self, Place};
 use crate::format::typed;
@@ -201,14 +201,17 @@ pub(super) fn NumberField(
         text.set(typed.clone());
         let number = number.get_value();
         let parsed = number.parse(&typed);
-        form.edit(|draft| match parsed {
-            Ok(value) => {
-                draft.wrong.remove(&number.key);
-                (number.write)(&mut draft.study, value);
-            }
-            Err(message) => {
-                let text = typed.clone();
-                draft.wrong.insert(number.key.clone(), Mistyped { text, message });
+        form.edit(|draft| {
+            draft.has_usual_limit &= number.key != DOLLARS;
+            match parsed {
+                Ok(value) => {
+                    draft.wrong.remove(&number.key);
+                    (number.write)(&mut draft.study, value);
+                }
+                Err(message) => {
+                    let text = typed.clone();
+                    draft.wrong.insert(number.key.clone(), Mistyped { text, message });
+                }
             }
         });
     };
@@ -218,6 +221,7 @@ pub(super) fn NumberField(
         if number.with_value(|number| number.parse(&typed)).is_ok() {
             text.set(stands());
         }
+        form.bound_dollars();
     };
     let when_blank = move || {
         let note = blank.clone().filter(|note| !note.is_empty())?;

@@ -160,7 +160,7 @@ fn take_text(form: Form, file: File, text: String) {
         Kind::Study => take_study(form, &name, &text, Format::of_path(&name)),
         Kind::Unknown => form.said.set(Some(Said::Failed(format!(
             "{name} was not taken in: studies end in .toml or .json, tables in .csv, .tsv or .jsonl, \
-             journals in .jsonl, archives of the tau2 benchmark in .zip."
+             journals in .jsonl or .jsonl.gz, archives of the tau2 benchmark in .zip."
         )))),
     }
 }

@@ -160,6 +160,17 @@ impl Form {
         self.renewed.update(|renewed| *renewed += 1);
     }
 
+    /// Bounds the dollars by what is usual, or by nothing, as the models' prices are known; not where somebody bounded them.
+    /// For when a field is left: what is being typed says nothing yet.
+    pub(super) fn bound_dollars(self) {
+        let (before, limit) = self
+            .draft
+            .with_untracked(|draft| (draft.study.budget.usd, draft.limit()));
+        if limit != before {
+            self.renew(|draft| draft.study.budget.usd = limit);
+        }
+    }
+
     /// Puts another draft in place of this one, which is kept to be taken up again.
     pub(super) fn replace(self, next: Draft) {
         let mut replaced = None;
@@ -222,6 +233,9 @@ impl Form {
 
 fn unpriced(draft: RwSignal<Draft>, measured: Memo<Measured>) -> Option<Problem> {
     draft.with(|draft| {
-        measured.with(|measured| prices::without_price(&draft.study, &measured.asked(&draft.study)))
+        let without =
+            measured.with(|measured| prices::without_price(&draft.study, &measured.asked(&draft.study)));
+        // The usual limit goes by itself.
+        without.filter(|_| !draft.has_usual_limit)
     })
 }

@@ -253,7 +253,7 @@ fn Setup(form: Form) -> impl IntoView {
             <Show when=move || over.get()>
                 <div class="drop-page" aria-hidden="true">
                     <p>
-                        "Let go to take this file in" <span class="note">"A study (.toml, .json), a table (.csv, .tsv, .jsonl), a journal (.jsonl), or the tau2 benchmark (folder or .zip)"</span>
+                        "Let go to take this file in" <span class="note">"A study (.toml, .json), a table (.csv, .tsv, .jsonl), a journal (.jsonl, .jsonl.gz), or the tau2 benchmark (folder or .zip)"</span>
                     </p>
                 </div>
             </Show>

@@ -12,7 +12,6 @@ use super::credentials::{KeyFields, provider_of};
 use super::form::Form;
 use super::further::Further;
 use super::place::Place;
-use super::prices;
 use super::section::Section;
 use super::settings::{Kind, Setting};
 use super::shared;
@@ -302,6 +301,7 @@ fn ProviderSelect(role: Role) -> impl IntoView {
                 draft.study.models.insert(role, fresh(role, &name));
             }
         });
+        form.bound_dollars();
     };
     let fallback = match role.fallback() {
         Some(other) => Some(format!("As {}", role_name(other).to_lowercase())),
@@ -314,10 +314,11 @@ fn ProviderSelect(role: Role) -> impl IntoView {
             </option>
         }
     });
-    // Not those that a page cannot open.
+    // Not those that a page cannot open, nor those that have no model for it.
     let options = PROVIDERS
         .iter()
         .filter(|provider| !provider.in_process || provider.model.is_some())
+        .filter(|provider| provider.embeds || role != Role::Embeddings)
         .map(|provider| {
             view! {
                 <option
@@ -367,16 +368,7 @@ fn ModelName(role: Role) -> impl IntoView {
     let input = move |event| {
         let name = event_target_value(&event);
         let name = (!name.trim().is_empty()).then(|| Value::String(name.trim().to_owned()));
-        let mut is_bounded = false;
-        form.edit(|draft| {
-            let was_priced = prices::is_priced(&draft.study);
-            Place::Model(role).set(&mut draft.study, "model", name);
-            is_bounded = prices::bound_dollars(&mut draft.study, was_priced);
-        });
-        if is_bounded {
-            // The field of the dollars shows it.
-            form.renew(|_| {});
-        }
+        form.edit(|draft| Place::Model(role).set(&mut draft.study, "model", name));
     };
     view! {
         <div class="field">
@@ -390,6 +382,7 @@ fn ModelName(role: Role) -> impl IntoView {
                 list=list.clone()
                 prop:value=move || model.get()
                 on:input=input
+                on:change=move |_| form.bound_dollars()
             />
             <datalist id=list>
                 {move || allowed.get().into_iter().map(|name| view! { <option value=name></option> }).collect_view()}

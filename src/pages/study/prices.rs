@@ -44,26 +44,20 @@ fn roles(study: &Study, before: &[(Role, String)]) -> Vec<(Role, String)> {
     asked.collect()
 }
 
-/// Dollars that a run may spend unless somebody says otherwise, once one of its models has a price.
+/// Dollars that a run may spend unless somebody says otherwise.
 const USUAL_LIMIT: f64 = 5.0;
 
-/// Whether one of its models is elsewhere, has a name and a price.
-pub(super) fn is_priced(study: &Study) -> bool {
-    study.models.values().any(|table| {
-        let provider = provider_of(table).filter(|provider| !provider.in_process);
-        let is_named =
-            provider.is_some_and(|provider| table["model"].is_string() || provider.model.is_some());
-        is_named && unpriced(table).is_none()
-    })
-}
-
-/// Bounds the dollars of a study that has come by its first model with a price, unless they are bounded.
-pub(super) fn bound_dollars(study: &mut Study, was_priced: bool) -> bool {
-    let bounds = !was_priced && study.budget.usd.is_none() && is_priced(study);
-    if bounds {
-        study.budget.usd = Some(USUAL_LIMIT);
-    }
-    bounds
+/// The usual limit of dollars, where some model is elsewhere and the prices of all such are known.
+pub(super) fn usual_limit(study: &Study) -> Option<f64> {
+    let tables = study.models.values();
+    let mut priced = tables
+        .filter_map(|table| Some((table, provider_of(table)?)))
+        .filter(|(_, provider)| !provider.in_process)
+        .map(|(table, provider)| {
+            (table["model"].is_string() || provider.model.is_some()) && unpriced(table).is_none()
+        })
+        .peekable();
+    (priced.peek().is_some() && priced.all(|is_priced| is_priced)).then_some(USUAL_LIMIT)
 }
 
 /// That dollars cannot be counted: a budget of them would end the run with its first call.
@@ -203,21 +197,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_price_bounds_the_dollars() {
-        let mut listed = study(json!({ "provider": "openai", "model": "gpt-4o-mini" }));
-        assert!(!bound_dollars(&mut listed, false), "they are bounded");
-        listed.budget.usd = None;
-        assert!(!bound_dollars(&mut listed, true), "somebody took the bound away");
-        assert!(bound_dollars(&mut listed, false));
-        assert_eq!(listed.budget.usd, Some(USUAL_LIMIT));
+    fn known_prices_have_a_usual_limit() {
+        let limit = |table: Value| usual_limit(&study(table));
+        assert_eq!(
+            limit(json!({ "provider": "openai", "model": "gpt-4o-mini" })),
+            Some(USUAL_LIMIT)
+        );
+        let price = json!({ "input": 1.0, "output": 2.0 });
+        assert_eq!(limit(own(Some(price))), Some(USUAL_LIMIT));
         for table in [
             own(None),
             json!({ "provider": "openai" }),
+            json!({ "provider": "openai", "model": "gpt-5-foo" }),
             json!({ "provider": "simulated" }),
         ] {
-            let mut unpriced = study(table);
-            unpriced.budget.usd = None;
-            assert!(!bound_dollars(&mut unpriced, false));
+            assert_eq!(limit(table), None);
         }
     }
 

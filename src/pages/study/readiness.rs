@@ -1,5 +1,6 @@
 //! Whether the models of a study can be asked.
 
+use capo_core::llm::Role;
 use capo_models::providers::Key;
 use capo_models::serving;
 use leptos::prelude::*;
@@ -23,14 +24,14 @@ pub(super) fn lacking(form: Form, with_keys: bool) -> Vec<String> {
         let mut missing: Vec<String> = Vec::new();
         for role in measured.asked(&draft.study) {
             let Some((of, table)) = serving(role, &draft.study.models) else {
-                missing.push(format!("the {} has no model", role_name(role).to_lowercase()));
+                missing.push(format!("{} no model", who_has(role)));
                 continue;
             };
             let Some(provider) = provider_of(table) else {
                 continue;
             };
             let unnamed = provider.model.is_none() && !table["model"].is_string();
-            let words = format!("the {} has no model name", role_name(of).to_lowercase());
+            let words = format!("{} no model name", who_has(of));
             if unnamed && !missing.contains(&words) {
                 missing.push(words);
             }
@@ -41,20 +42,12 @@ pub(super) fn lacking(form: Form, with_keys: bool) -> Vec<String> {
             let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process);
             let wants = wants && shared_keys::of_table(table).is_none();
             let there = sending::destination(of, table).is_some_and(|to| keys.of(&to).is_some());
-            let words = format!(
-                "the {} has no key for {}",
-                role_name(of).to_lowercase(),
-                provider.title
-            );
+            let words = format!("{} no key for {}", who_has(of), provider.title);
             if wants && !there && !missing.contains(&words) {
                 missing.push(words);
             }
             for to in of_headers(of, table).iter().filter(|to| keys.of(to).is_none()) {
-                let words = format!(
-                    "the {} has no key {} for its header",
-                    role_name(of).to_lowercase(),
-                    to.variable
-                );
+                let words = format!("{} no key {} for a header", who_has(of), to.variable);
                 if !missing.contains(&words) {
                     missing.push(words);
                 }
@@ -62,6 +55,12 @@ pub(super) fn lacking(form: Form, with_keys: bool) -> Vec<String> {
         }
         missing
     })
+}
+
+/// A role as what has, or lacks, something.
+fn who_has(role: Role) -> String {
+    let has = if role == Role::Embeddings { "have" } else { "has" };
+    format!("the {} {has}", role_name(role).to_lowercase())
 }
 
 /// The roles whose model was tested and did not answer.

@@ -86,6 +86,8 @@ pub(super) fn Start() -> impl IntoView {
     let run = {
         let begin = begin.clone();
         move |pilot: Option<usize>| {
+            // Prices may have changed without a field that was left.
+            form.bound_dollars();
             let study = form.checked.get_untracked();
             let keys = study
                 .as_ref()
@@ -94,9 +96,14 @@ pub(super) fn Start() -> impl IntoView {
             begin(study, keys, pilot);
         }
     };
+    // No more than there are examples; five as long as nobody knows.
+    let first = Memo::new(move |_| {
+        let examples = form.measured.with(|measured| measured.optimize);
+        if examples == 0 { PILOT } else { PILOT.min(examples) }
+    });
     let measure = {
         let run = run.clone();
-        move |_| run(Some(PILOT))
+        move |_| run(Some(first.get_untracked()))
     };
     let cannot_run = move || unready.get() || !missing.with(Vec::is_empty);
     let simulated = form.memo(|study| capo_workloads::of(&study.workload).is_some_and(|kind| kind.simulated));
@@ -126,14 +133,19 @@ pub(super) fn Start() -> impl IntoView {
             <Show when=move || !is_there.get()>
                 <button
                     type="button"
+                    class="long"
                     disabled=cannot_run
                     aria-describedby="pilot-note"
                     on:click=measure.clone()
                 >
-                    {format!("Measure the seed prompt on {PILOT} examples first")}
+                    {move || match first.get() {
+                        1 => "Measure the seed prompt on its one example first".to_owned(),
+                        examples => format!("Measure the seed prompt on {examples} examples first"),
+                    }}
                 </button>
                 <div class="note" id="pilot-note">
-                    "The run pauses there and says what the whole is expected to take. What was measured is not paid again."
+                    "The run pauses there and says what the whole is expected to take. Run the whole study from there: \
+                     what was measured is then not paid again. Run study above begins another run."
                 </div>
             </Show>
             <Show when=move || simulated.get()>

@@ -152,3 +152,48 @@ async fn a_run_over_the_network_pauses_without_one_and_goes_on_with_it() {
     browser.until_shown("Finished.").await;
     assert_eq!(stub.books().repeats(Question::is_rollout), 0);
 }
+
+#[tokio::test]
+async fn a_pilot_whose_server_goes_away_waits_for_it() {
+    let study = Study::new("http://unused").with_agent("retries = 1");
+    let mut stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    hold_after(&browser, &stub, 2, "Measure the seed prompt on 5 examples first").await;
+    stub.leave();
+    browser.until_shown("a model cannot be reached").await;
+    stub.admit_all();
+    stub.come_back();
+    browser.until_shown("Run the whole study").await;
+    assert_eq!(stub.books().answered(Question::is_rollout), 5);
+    assert_eq!(stub.books().asked(Question::is_rewrite), 0);
+}
+
+#[tokio::test]
+async fn a_pilot_outlives_its_network_and_stays_a_pilot() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let elsewhere = stub.base_url.replace("127.0.0.1", "models.example");
+    let study = study.with("http://unused", &elsewhere);
+    let browser = set_up(&study, SECRET).await;
+    hold_after(&browser, &stub, 0, "Measure the seed prompt on 5 examples first").await;
+    set_offline(&browser, true).await;
+    stub.admit_all();
+    browser
+        .until_shown("Paused; goes on by itself when it returns")
+        .await;
+    set_offline(&browser, false).await;
+    browser.until_shown("Run the whole study").await;
+    // Nor does what is made by now go on when the network comes and goes.
+    set_offline(&browser, true).await;
+    browser.until_shown("No network. Runs on simulated models").await;
+    set_offline(&browser, false).await;
+    browser
+        .until("the network is back", async || {
+            !browser.text("body").await.contains("No network.")
+        })
+        .await;
+    assert!(browser.text("main").await.contains("Run the whole study"));
+    assert_eq!(stub.books().asked(Question::is_rollout), 5);
+    assert_eq!(stub.books().asked(Question::is_rewrite), 0);
+}

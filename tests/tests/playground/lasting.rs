@@ -9,7 +9,7 @@ use capo_tests::study::Study;
 use serde_json::{Value, json};
 
 use crate::page::open;
-use crate::{LATENCY, SECRET, hold_after, set_up};
+use crate::{LATENCY, SECRET, hold_after, pause_after, set_up};
 
 #[tokio::test]
 async fn a_second_tab_follows_a_run_and_says_where_it_goes_on() {
@@ -57,11 +57,50 @@ async fn a_run_waits_after_its_pilot_says_what_to_expect_and_pays_for_nothing_tw
         .await;
     assert_eq!(stub.books().asked(Question::is_rollout), 5);
     assert_eq!(stub.books().asked(Question::is_rewrite), 0);
-    browser.click("Resume").await;
+    browser.click("Run the whole study").await;
     browser.until_shown("Finished.").await;
     assert_eq!(stub.books().repeats(Question::is_rollout), 0);
     let lines = crate::journal(&browser).await;
     assert_eq!(of_kind(&lines, "finished").len(), 1);
+}
+
+#[tokio::test]
+async fn a_pilot_that_is_paused_and_reloaded_becomes_no_whole_study_unasked() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    // Four are under way at once: the fifth is not begun.
+    pause_after(&browser, &stub, 0, "Measure the seed prompt on 5 examples first").await;
+    assert!(stub.books().asked(Question::is_rollout) < 5);
+    browser.reload().await;
+    let host = stub.base_url.trim_start_matches("http://");
+    let field = format!("Key for {}", host.trim_end_matches("/v1"));
+    browser.type_in(&field, SECRET).await;
+    browser.click("Resume").await;
+    browser.until_shown("Run the whole study").await;
+    browser.reload().await;
+    browser.until_shown("Run the whole study").await;
+    let books = stub.books();
+    assert_eq!(books.asked(Question::is_rollout), 5);
+    assert_eq!(books.asked(Question::is_rewrite), 0);
+}
+
+#[tokio::test]
+async fn a_tab_that_watched_a_pilot_says_what_it_waits_for() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    hold_after(&browser, &stub, 0, "Measure the seed prompt on 5 examples first").await;
+    let address = browser.js("return location.href").await;
+    let second = browser.driver.new_tab().await.unwrap();
+    browser.driver.switch_to_window(second).await.unwrap();
+    browser.driver.goto(address.as_str().unwrap()).await.unwrap();
+    browser.until_shown("running in another tab").await;
+    stub.admit_all();
+    browser.until_shown("Run the whole study").await;
+    assert!(!browser.text("main").await.contains("interrupted"));
 }
 
 #[tokio::test]

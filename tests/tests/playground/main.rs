@@ -6,6 +6,7 @@
 )]
 
 mod benchmark;
+mod dollars;
 mod edge;
 #[expect(dead_code, reason = "other tests use other parts")]
 #[path = "../edge_worker/mod.rs"]

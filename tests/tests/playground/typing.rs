@@ -34,7 +34,7 @@ const HOLDS: &str = "const one = window.fields[arguments[0]];
     return [document.activeElement === one && one.isConnected, one.value]";
 
 /// Whether the study can run.
-const CAN_RUN: &str = "return [...document.querySelectorAll('button')]
+pub(crate) const CAN_RUN: &str = "return [...document.querySelectorAll('button')]
     .some((one) => one.innerText.trim() === 'Run study' && !one.disabled)";
 
 /// Presses two keys in every field of the form, one after another.
@@ -151,38 +151,17 @@ async fn rows_with_a_question_reach_an_agent_of_one_s_own() {
 }
 
 /// The value of the field of this id.
-async fn held(browser: &Browser, id: &str) -> String {
+pub(crate) async fn held(browser: &Browser, id: &str) -> String {
     let value = "return document.getElementById(arguments[0])?.value ?? ''";
     let value = browser.js_with(value, vec![json!(id)]).await;
     value.as_str().unwrap().to_owned()
 }
 
-#[tokio::test]
-async fn dollars_want_a_price_before_the_run_and_are_counted_by_it() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
-    let browser = crate::set_up(&study, "").await;
-    browser.type_in("Key of task agent", SECRET).await;
-    browser.type_in("Dollars", "2").await;
-    browser.until_shown("The price of stub is unknown").await;
-    assert_eq!(browser.js(CAN_RUN).await, Value::Bool(false));
-    // Simulated models cost nothing that is unknown.
-    let simulated = "return [...document.querySelectorAll('button')]
-        .some((one) => one.innerText.trim() === 'Run with simulated models instead' && !one.disabled)";
-    assert_eq!(browser.js(simulated).await, Value::Bool(true));
-    browser.type_in("Tokens read", "0.5").await;
-    browser.until_shown("State the price of tokens written too").await;
-    browser.type_in("Tokens written", "1.5").await;
-    browser
-        .until("the study can run", async || {
-            browser.js(CAN_RUN).await == Value::Bool(true)
-        })
-        .await;
-    browser.click("Run study").await;
-    browser.until_shown("Finished.").await;
-    assert!(browser.text("main").await.contains("/ $2.00"));
-}
+/// Chooses the task agent's provider.
+pub(crate) const CHOOSE_OPENAI: &str =
+    "const one = document.querySelector('[aria-label=\"Provider of task agent\"]');
+    one.value = 'openai';
+    one.dispatchEvent(new Event('change', { bubbles: true }))";
 
 /// Chooses a table of one's own and types its rows.
 async fn take_three_rows(browser: &Browser) {
@@ -199,10 +178,7 @@ async fn what_is_typed_survives_a_reload_and_no_key_is_kept() {
     let browser = open("/study").await;
     take_three_rows(&browser).await;
     browser.type_in("System prompt", "Answer with a number.").await;
-    let choose = "const one = document.querySelector('[aria-label=\"Provider of task agent\"]');
-        one.value = 'openai';
-        one.dispatchEvent(new Event('change', { bubbles: true }))";
-    browser.js(choose).await;
+    browser.js(CHOOSE_OPENAI).await;
     browser.type_in("Model of task agent", "gpt-4o-mini").await;
     browser.type_in("Key of task agent", SECRET).await;
     browser.type_in("Rounds", "3").await;
@@ -298,6 +274,26 @@ async fn a_refused_key_is_asked_for_where_it_is_told() {
     browser.type_in(&format!("Key for {host}"), SECRET).await;
     browser.click("Resume").await;
     browser.until_shown("Finished.").await;
+}
+
+#[tokio::test]
+async fn a_key_refused_before_the_study_begins_is_asked_for_too() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = crate::set_up(&study, "").await;
+    browser.type_in("Key of task agent", "sk-a-wrong-one").await;
+    browser.click("Measure the seed prompt on 5 examples first").await;
+    let host = stub.base_url.trim_start_matches("http://");
+    let host = host.trim_end_matches("/v1");
+    browser
+        .until_shown(&format!("{host} refused the key (401)."))
+        .await;
+    browser.type_in(&format!("Key for {host}"), SECRET).await;
+    browser.click("Resume").await;
+    browser
+        .until_shown("By five rollouts, the whole study is expected to take")
+        .await;
 }
 
 #[tokio::test]

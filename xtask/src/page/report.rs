@@ -18,8 +18,9 @@ pub(super) const REPORT: &str = "report.txt";
 
 const PAGE: &str = include_str!("report.html");
 const SCRIPT: &str = include_str!("report.js");
-/// What starts the module in the script that wasm-bindgen has written.
-const START: &str = "__wbg_init as default";
+/// What report.js takes hold of in the script that wasm-bindgen has written: what starts the module, and what it gives the
+/// module in place of the window's own.
+const HANDLES: [&str; 3] = ["__wbg_init as default", "__wbg_location_", "__wbg_history_"];
 
 /// The report's page, of that script as it was written, the bundled sheet, and the module.
 ///
@@ -28,19 +29,32 @@ const START: &str = "__wbg_init as default";
 pub(super) fn report(loader: &[u8], bundled: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
     let file = |path: &str| bundled.get(path).with_context(|| format!("there is no {path}"));
     let loader = std::str::from_utf8(loader).context("the loader is not UTF-8")?;
+    for handle in HANDLES {
+        ensure!(
+            loader.contains(handle),
+            "the loader of wasm-bindgen has no `{handle}`, which report.js takes hold of"
+        );
+    }
     ensure!(
-        loader.contains(START),
-        "the loader of wasm-bindgen does not export `{START}`, by which report.js starts it"
+        !loader.lines().any(|line| line.starts_with("import")),
+        "the loader of wasm-bindgen imports another script, which a report has not"
     );
     let script = format!("{loader}{SCRIPT}");
     let style = std::str::from_utf8(file("styles/main.css")?).context("the sheet is not UTF-8")?;
-    for (text, end) in [(script.as_str(), "</script"), (style, "</style")] {
+    for (text, end) in [
+        (script.as_str(), "</script"),
+        (script.as_str(), "<!--"),
+        (style, "</style"),
+    ] {
         ensure!(!text.contains(end), "`{end}` would end what stands in the report");
     }
-    // Behind it a `<script` would hide the end.
+    let is_inside = |target: &str| {
+        let target = target.trim_start_matches(['"', '\'']);
+        target.starts_with('#') || target.starts_with("data:")
+    };
     ensure!(
-        !script.contains("<!--"),
-        "`<!--` could keep the script of the report open"
+        !style.contains("@import") && style.split("url(").skip(1).all(is_inside),
+        "the sheet asks for what does not lie in the report"
     );
     // Hosts that compress get little more out of it, and development builds wait for it.
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
@@ -80,17 +94,18 @@ mod tests {
             .into()
     }
 
-    const LOADER: &[u8] = b"async function __wbg_init() {}\nexport { __wbg_init as default };\n";
+    const LOADER: &[u8] = b"async function __wbg_init() {}\n\
+        const imports = { __wbg_location_1() {}, __wbg_history_1() {} };\n\
+        export { __wbg_init as default };\n";
 
     #[test]
     fn all_of_it_lies_in_the_file_and_nothing_else_is_let_in() {
         let page = String::from_utf8(report(LOADER, &built("body{}")).unwrap()).unwrap();
-        // What a browser fetches by itself.
-        for outside in ["src=", "href=", "url(", "@import", "srcset=", "action="] {
-            let (markup, _) = page.split_once("<script type=\"module\">").unwrap();
-            assert!(!markup.contains(outside), "{outside}");
+        // What a browser fetches by itself; of the sheet see below.
+        for outside in ["src=", "href=", "srcset=", "action="] {
+            assert!(!PAGE.contains(outside), "{outside}");
         }
-        assert!(!page.contains("fetch("));
+        assert!(!SCRIPT.contains("fetch("));
         let policy = page.split_once("Security-Policy\" content=\"").unwrap().1;
         let policy = policy.split_once('"').unwrap().0;
         assert!(policy.starts_with("default-src 'none'; "), "{policy}");
@@ -115,6 +130,22 @@ mod tests {
     fn what_would_break_the_page_is_an_error() {
         let error = |loader: &[u8], style: &str| report(loader, &built(style)).unwrap_err().to_string();
         assert!(error(b"export {};", "").contains("__wbg_init"));
+        let without = |handle: &str| String::from_utf8_lossy(LOADER).replace(handle, "").into_bytes();
+        assert!(error(&without("__wbg_history_"), "").contains("no `__wbg_history_`"));
+        let importing = format!("import './snippet.js';\n{}", String::from_utf8_lossy(LOADER));
+        assert!(error(importing.as_bytes(), "").contains("imports another script"));
+        for outside in [
+            "@import \"a.css\";",
+            "a{src:url(/a.woff2)}",
+            "a{src:url(\"https://a\")}",
+        ] {
+            assert!(error(LOADER, outside).contains("does not lie"), "{outside}");
+        }
+        report(
+            LOADER,
+            &built("a{fill:url(#hatch);background:url(\"data:image/png,\")}"),
+        )
+        .unwrap();
         assert!(error(LOADER, "/*</style>*/").contains("</style"));
         let commenting = [LOADER, b"// <!-- <script"].concat();
         assert!(error(&commenting, "").contains("<!--"));

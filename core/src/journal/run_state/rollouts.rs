@@ -234,6 +234,12 @@ impl RolloutTable {
         self.cells.keys().all(|(of, _)| *of == candidate)
     }
 
+    /// The line of the one made first.
+    pub(crate) fn first_line(&self) -> Option<LineId> {
+        let cells = self.cells.values().flatten();
+        cells.flat_map(|cell| cell.lines.iter().flatten()).min().copied()
+    }
+
     /// Position of a workload's metric among its measurements.
     pub fn metric(&self, workload: u16, metric: &str) -> Option<usize> {
         self.workloads[usize::from(workload)]

@@ -358,6 +358,7 @@ impl Arena {
             repeat,
             measurements,
             trace,
+            without_trace: false,
             usage,
             failed,
             reused_from: None,

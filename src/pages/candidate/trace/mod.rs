@@ -11,7 +11,7 @@ use std::rc::Rc;
 use capo_core::journal::{Event, LineId, RolloutEvent, parse_line};
 use capo_core::metric::MetricSpec;
 use capo_core::run_state::RunState;
-use capo_core::workload::{Split, Trace};
+use capo_core::workload::Split;
 use leptos::ev;
 use leptos::html::{Aside, H2};
 use leptos::prelude::*;
@@ -29,7 +29,7 @@ use super::page::Page;
 use crate::components::Message;
 use crate::format::{self, Quantity};
 use crate::live::Run;
-use crate::storage::{Storage, is_report};
+use crate::storage::Storage;
 
 /// The open trace: a rollout, or its example over all prompts.
 #[component]
@@ -306,11 +306,14 @@ fn Rollout(page: Page, located: Located) -> impl IntoView {
         None => view! { <p class="quiet" role="status">"Reading the trace."</p> }.into_any(),
         Some(Ok(rollout)) => {
             let (text, characters) = prompt.clone();
-            let without = is_report() && rollout.trace == Trace::default();
             let seen = kind
                 .map(|kind| (kind.view)(&rollout.trace.details))
                 .unwrap_or_default();
-            let talk = talk(&rollout.trace.messages, &seen.user);
+            let talk = if rollout.without_trace {
+                view! { <p class="reading">"The journal was made without traces."</p> }.into_any()
+            } else {
+                talk(&rollout.trace.messages, &seen.user)
+            };
             view! {
                 {facts_table("What this rollout measured and cost", measured(&rollout, &metrics))}
                 <Outcome rollout=Rc::clone(&rollout)/>
@@ -319,7 +322,6 @@ fn Rollout(page: Page, located: Located) -> impl IntoView {
                     <summary>{format!("System prompt, {characters} characters")}</summary>
                     <div class="prompt inset">{text}</div>
                 </details>
-                {without.then(|| view! { <p class="reading">"This report was made without traces."</p> })}
                 {talk}
                 <Details rollout/>
             }
