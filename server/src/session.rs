@@ -453,7 +453,9 @@ impl Session {
     /// When the run cannot begin or its journal fails, see [`capo_core::optimize`].
     pub async fn optimize(mut self, journal: Journal) -> Result<Outcome, SessionError> {
         let options = self.options();
-        Ok(capo_core::optimize(self.setup.problem, journal, self.models, options).await?)
+        // A large future, which those who await it would otherwise hold.
+        let run = capo_core::optimize(self.setup.problem, journal, self.models, options);
+        Ok(Box::pin(run).await?)
     }
 
     /// Makes the first rollouts of the run alone, at most so many.

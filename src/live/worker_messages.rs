@@ -171,12 +171,11 @@ impl Run {
             inner.rest();
             inner.broken.take()
         });
-        match broken.flatten() {
-            Some(message) => self.phase.set(Phase::Failed(message)),
-            None => {
-                let status = self.peek(|folded| folded.state.finished().map(|finished| finished.status));
-                self.rest_after(self.came_to(status));
-            }
+        if let Some(message) = broken.flatten() {
+            self.phase.set(Phase::Failed(message));
+        } else {
+            let status = self.peek(|folded| folded.state.finished().map(|finished| finished.status));
+            self.rest_after(self.came_to(status));
         }
         self.let_rest();
     }

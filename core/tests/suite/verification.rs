@@ -38,6 +38,7 @@ const METHODS: [(&str, &str); 17] = [
 const RELATIVE: &str = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
 
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is drawn for itself")]
 struct Case {
     method: usize,
     seed: u64,
@@ -139,7 +140,19 @@ fn case() -> impl Strategy<Value = Case> {
         any::<bool>(),
     )
         .prop_map(
-            |(method, seed, relative, repeats, batch, growth, until_budget, caution, confirm, refused, warm)| {
+            |(
+                method,
+                seed,
+                relative,
+                repeats,
+                batch,
+                growth,
+                until_budget,
+                caution,
+                confirm,
+                refused,
+                warm,
+            )| {
                 Case {
                     method,
                     seed,

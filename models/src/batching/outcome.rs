@@ -39,6 +39,10 @@ impl Outcome {
     }
 
     /// What whoever made the request gets.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the library's own error, which its client takes so"
+    )]
     pub(super) fn reply(&self) -> Answered<Response<Bytes>> {
         match self {
             Self::Said(said) => Ok((**said).clone()),

@@ -132,6 +132,7 @@ mod tests {
 
     fn run(id: &str, best: Option<f64>, usd: Option<f64>) -> RunRecord {
         RunRecord {
+            pilot: None,
             id: id.into(),
             name: String::new(),
             method: "capo".into(),

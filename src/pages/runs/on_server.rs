@@ -174,6 +174,7 @@ mod tests {
 
     fn record(id: &str, about: &str, touched: f64) -> RunRecord {
         RunRecord {
+            pilot: None,
             id: id.into(),
             name: format!("{id} at {touched}"),
             method: "capo".into(),
