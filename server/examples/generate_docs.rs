@@ -26,7 +26,7 @@ lead to files there or below, also through links; `--allow-outside` lets a comma
 a `local` model may lie anywhere. A key that does
 not exist is an error that names the nearest one that does. Rates are fractions from 0 to 1.
 
-`capo init` writes a study to begin with, on rows of your own (`--from FILE`) or on any kind of workload. `capo schema`
+`capo init` writes a study to begin with, on rows or chats of your own (`--from FILE`) or on any kind of workload. `capo schema`
 prints a JSON Schema for editors: under a first line `#:schema study.schema.json` those that know taplo, such as Even
 Better TOML, complete and check the keys of a study; a key `$schema` at the top does the same in JSON, and nothing else
 reads it.

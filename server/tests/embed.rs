@@ -287,7 +287,7 @@ fn what_was_paid_for_is_kept_when_the_model_gives_up() {
 #[test]
 fn who_waits_for_a_model_that_is_not_there_is_told() {
     // Port 1 of loopback is never served.
-    let place = place(3, "http://127.0.0.1:1/v1\"\nretries = 1\n# \"");
+    let place = place(12, "http://127.0.0.1:1/v1\"\nretries = 1\n# \"");
     let (code, _, stderr) = capo(&place, "embed study.toml");
     assert_eq!(code, 1, "{stderr}");
     let said = "cannot reach 127.0.0.1:1: trying again in 1 s, 2 of 2\n";

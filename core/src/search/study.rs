@@ -60,8 +60,8 @@ impl Study {
         self.method = methods::complete(name, &self.method)?;
         if self.study.batch.is_some() && !methods::build(name, &self.method)?.takes_batches() {
             let problem = format!(
-                "`{name}` draws minibatches of its own, and measures on all examples what does better on them; leave \
-                 `batch` and `batch_growth` out"
+                "`{name}` says by itself which examples it measures on before all of them; leave `batch` and \
+                 `batch_growth` out"
             );
             return Err(StudyError::invalid("study.batch", problem));
         }

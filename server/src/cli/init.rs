@@ -153,7 +153,7 @@ impl Draft {
             let problem = format!("there is no kind `{name}`{}", near.unwrap_or_default());
             return Err(Failure::usage(problem));
         };
-        if args.metric.is_some() && !kind.has("user") {
+        if args.metric.is_some() && !(kind.has("user") && kind.has("metric")) {
             let problem = format!("--metric: `{}` has metrics of its own", kind.name);
             return Err(Failure::usage(problem));
         }

@@ -63,6 +63,11 @@ impl Method for Apo {
     fn pool(&self) -> usize {
         self.beam
     }
+
+    /// Its bandits say how many examples tell.
+    fn takes_batches(&self) -> bool {
+        false
+    }
 }
 
 impl Search for Apo {
