@@ -544,6 +544,7 @@ fn the_documented_studies_build() {
         [
             "accuracy",
             "too_long",
+            "meaning",
             "courtesy",
             "tone",
             "jargon",
@@ -552,7 +553,10 @@ fn the_documented_studies_build() {
             "prompt_length"
         ]
     );
-    assert_eq!(workloads[0].max_calls(), [(Role::Agent, 1), (Role::Judge, 2)]);
+    assert_eq!(
+        workloads[0].max_calls(),
+        [(Role::Agent, 1), (Role::Judge, 2), (Role::Embeddings, 2)]
+    );
 }
 
 #[test]
