@@ -151,7 +151,16 @@ fn render(dry_run: &DryRun, name: &str) -> String {
         text += "Calls that the agent makes on its own are counted when it reports them, and come on top.\n";
     }
     match expected {
-        Some(expected) => text += &reading(expected),
+        Some(expected) => {
+            text += &reading(expected);
+            if forecast
+                .by_role
+                .values()
+                .any(|asked| asked.model.starts_with("simulated/"))
+            {
+                text += "The time of simulated models is what they simulate; they take `latency` of it.\n";
+            }
+        }
         None if forecast.usd.is_none() => {
             text += "Tokens per call are not known beforehand; `usd` under [budget] sets a bound in dollars";
             text += match journal {
