@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capo_core::ids::CandidateId;
-use capo_core::journal::{in_report, slim};
+use capo_core::journal::{in_report, without_conversations};
 use gloo_net::http::Request;
 use gloo_timers::callback::Timeout;
 use js_sys::{Array, Uint8Array};
@@ -202,7 +202,7 @@ async fn slimmed(run: Run) -> Result<Blob, String> {
     let lines = parts.iter().flat_map(|part| part.lines());
     blob(
         Kind::Journal.media_type(),
-        lines.map(|line| slim(line).into_owned() + "\n"),
+        lines.map(|line| without_conversations(line).into_owned() + "\n"),
     )
 }
 

@@ -31,7 +31,7 @@ pub use reader::{JournalError, parse_line};
 pub use report::in_report;
 pub use reuse::EarlierRuns;
 pub(crate) use reuse::InputsByExample;
-pub use slim::slim;
+pub use slim::{slim, without_conversations};
 pub use store::{JournalStore, LineId, StoreError};
 pub use writer::{Journal, Observer};
 

@@ -12,21 +12,28 @@ const EMPTY: [(&str, &str); 3] = [
     ("answer", r#""""#),
 ];
 
-/// A line with an empty trace that says so, and empty answers, if it has them: all that the fold over a journal needs, and `verify` unless
+/// A line with an empty trace that says so, if it has one: all that the fold over a journal needs, and `verify` unless
 /// earlier runs paid for some of it. A line that is no JSON object stays as it is; whoever parses it says what is wrong.
 pub fn slim(line: &str) -> Cow<'_, str> {
-    if EMPTY
-        .iter()
-        .all(|(name, _)| !line.contains(&format!("\"{name}\"")))
-    {
+    emptied(line, &EMPTY[..1])
+}
+
+/// The same without what models answered to effects that failed, which a run that goes on makes use of.
+pub fn without_conversations(line: &str) -> Cow<'_, str> {
+    emptied(line, &EMPTY)
+}
+
+fn emptied<'a>(line: &'a str, empty: &[(&str, &str)]) -> Cow<'a, str> {
+    let has = |(name, _): &(&str, &str)| line.contains(&format!("\"{name}\""));
+    if !empty.iter().any(has) {
         return Cow::Borrowed(line);
     }
     let Ok(mut fields) = serde_json::from_str::<IndexMap<Cow<'_, str>, &RawValue>>(line) else {
         return Cow::Borrowed(line);
     };
     let mut is_slimmer = false;
-    for (name, empty) in EMPTY {
-        if let (Some(field), Ok(empty)) = (fields.get_mut(name), serde_json::from_str::<&RawValue>(empty)) {
+    for (name, empty) in empty {
+        if let (Some(field), Ok(empty)) = (fields.get_mut(*name), serde_json::from_str::<&RawValue>(empty)) {
             *field = empty;
             is_slimmer = true;
         }
@@ -52,10 +59,13 @@ mod tests {
             without,
             r#"{"event":"rollout","example":"a \"trace\"","trace":{"messages":[]},"usage":{"agent":1e-3},"without_trace":true}"#
         );
+        let failure = r#"{"event":"failure","message":"m","answer":"a secret","answers":[{"role":"agent"}]}"#;
+        assert_eq!(slim(failure), failure, "the run goes on with it");
         assert_eq!(
-            slim(r#"{"event":"failure","message":"m","answer":"a secret","answers":[{"role":"agent"}]}"#),
+            without_conversations(failure),
             r#"{"event":"failure","message":"m","answer":"","answers":[]}"#
         );
+        assert_eq!(without_conversations(line), without);
         assert_eq!(slim(&without), without);
     }
 

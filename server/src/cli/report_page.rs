@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capo_core::journal::{in_report, slim};
+use capo_core::journal::{in_report, without_conversations};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -130,7 +130,7 @@ fn packed(run: &RecordedRun, text: &str, with_traces: bool) -> Result<(String, S
         let line = if with_traces {
             Cow::Borrowed(line)
         } else {
-            slim(line)
+            without_conversations(line)
         };
         packed.write_all(line.as_bytes())?;
         packed.write_all(b"\n")?;

@@ -49,7 +49,8 @@ async fn left_nothing(browser: &Browser, path: &Path) {
 
 /// That what cannot be done in a report is not offered on the page shown.
 async fn offers_nothing_to_do(browser: &Browser) {
-    let names = "return [...document.querySelectorAll('button, a')].map((one) => one.innerText.trim())";
+    let names = "return [...document.querySelectorAll('button, a')].filter((one) => one.checkVisibility())
+        .map((one) => one.innerText.trim())";
     let names = browser.js(names).await;
     let names: Vec<&str> = names
         .as_array()
