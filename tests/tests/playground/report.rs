@@ -260,6 +260,8 @@ async fn nothing_goes_on_from_a_journal_without_traces() {
     browser.go("/runs").await;
     browser.choose("Journals to open", &path).await;
     browser.until_shown("interrupted").await;
+    browser.click("Resume at round").await;
+    browser.until_shown("Rerun with changes…").await;
     browser.click("Resume").await;
     browser.until_shown("this journal was made without traces").await;
 }

@@ -265,8 +265,11 @@ async fn a_refused_key_is_asked_for_where_it_is_told() {
     let place = browser.js(place).await;
     let place = place[0].as_f64().expect("a field that is seen");
     assert!(0.0 < place && place < 600.0, "{place}");
-    let shown = browser.text("main").await;
-    assert!(!shown.contains("is being measured"), "{shown}");
+    browser
+        .until("nothing is being measured", async || {
+            !browser.text("main").await.contains("is being measured")
+        })
+        .await;
     // The top bar leads to the same key.
     browser.click("Keys").await;
     browser.until_shown("Keys of this tab").await;
