@@ -107,6 +107,11 @@ impl Address {
     }
 }
 
+/// Host and port of a base URL, for sentences; the whole text where it is none.
+pub fn host(base_url: &str) -> String {
+    Address::parse(base_url).map_or_else(|_| base_url.to_owned(), |address| address.host().to_owned())
+}
+
 /// An address as browsers write it down; none of what they cannot read.
 #[cfg(not(target_arch = "wasm32"))]
 fn written_down(text: &str) -> Option<String> {

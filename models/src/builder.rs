@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use capo_core::address::host;
 use capo_core::backoff::{self, Backoff};
 use capo_core::control::Control;
 use capo_core::llm::{Llm, Role};
@@ -21,7 +22,7 @@ use crate::asking::Asking;
 use crate::batching::Batcher;
 use crate::breaker::Breaker;
 use crate::call_price::Tariff;
-use crate::client::{Client, Endpoint, host};
+use crate::client::{Client, Endpoint};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::connecting;
 use crate::connecting::Connecting;

@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use capo_core::address::Address;
 use capo_core::backoff::{Backoff, LONGEST_ASKED};
 use capo_core::control::Control;
 use capo_core::llm::{
@@ -414,11 +413,6 @@ impl Client {
             usage,
         }
     }
-}
-
-/// Host and port of a base URL, the port only where one is stated.
-pub(crate) fn host(base_url: &str) -> String {
-    Address::parse(base_url).map_or_else(|_| base_url.to_owned(), |address| address.host().to_owned())
 }
 
 /// The characters of a conversation, for an estimate of its tokens.

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use capo_core::address::host;
 use capo_core::batches::Batches;
 use capo_core::error_chain::with_causes;
 use capo_core::ids::sha256_hex;
@@ -29,7 +30,6 @@ use serde_json::{Value, json};
 
 pub(crate) use self::outcome::Stopped;
 use self::outcome::{Outcome, cancelled, expired, failed, refusal, reply, status_of};
-use crate::client::host;
 use crate::limiter::MOST_IN_BATCH;
 use crate::time;
 

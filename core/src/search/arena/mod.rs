@@ -19,6 +19,7 @@ mod reuse;
 mod rollouts;
 mod rounds;
 mod spending;
+mod start;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -38,7 +39,6 @@ use crate::random::Streams;
 use crate::reading::in_force;
 use crate::search::control::Control;
 use crate::search::problem::Problem;
-use crate::search::starts::Start;
 use crate::study::differences;
 use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Multipliers, TieBreak};
@@ -46,6 +46,7 @@ use crate::study::score::{Limits, Multipliers, TieBreak};
 pub use learning::{Attempt, Family, LearnError, Learner};
 pub use measure::Batch;
 pub use offspring::{Edit, Guidance, RewriteTask};
+pub use start::Start;
 
 /// The models of a study.
 pub trait Models {
