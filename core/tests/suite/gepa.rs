@@ -223,7 +223,7 @@ fn batches_of_rounds_are_refused() {
     batched.study.batch = Some(8);
     let error = batched.checked().unwrap_err().to_string();
     assert!(
-        error.contains("study.batch") && error.contains("minibatches of its own"),
+        error.contains("study.batch") && error.contains("says by itself"),
         "{error}"
     );
 }
