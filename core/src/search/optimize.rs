@@ -343,10 +343,16 @@ async fn settle(arena: &Arena, method: &dyn Method) -> Result<usize, Halt> {
             order.push(arena.seed());
         }
         let room = |few: &usize| arena.has_room_for(&order[..*few], &whole);
-        let few = (1..=order.len()).rev().find(|few| room(few).is_ok());
-        let few = few.map_or_else(|| room(&1).map(|()| 1), Ok)?;
-        arena.measure(&order[..few], &whole).await?;
-        return Ok(order.len() - few);
+        let mut measured = 0;
+        // An example that is left out for them leaves room for more.
+        while let Some(few) = (measured + 1..=order.len()).rev().find(|few| room(few).is_ok()) {
+            arena.measure(&order[..few], &whole).await?;
+            measured = few;
+        }
+        if measured == 0 {
+            room(&1)?;
+        }
+        return Ok(order.len() - measured);
     }
     let pool = last.unwrap_or_else(|| vec![arena.seed()]);
     arena.has_room_for(&pool, &whole)?;

@@ -107,15 +107,15 @@ pub async fn verify<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result
         line: lines.len(),
         what,
     })?;
-    if let Some(verified) = replay(journal, lines.len(), None).await? {
-        return Ok(verified);
-    }
-    // What a round lacked when the budget halted it may have been measured for the final choice afterwards.
-    let missing = || Difference::Replay(format!("the line of round {rounds} is missing"));
-    let halted = replay(open()?, lines.len(), Some(rounds))
-        .await
-        .map_err(|_| missing())?;
-    halted.ok_or_else(missing)
+    let replayed = match replay(journal, lines.len(), None).await {
+        Ok(Some(verified)) => return Ok(verified),
+        Ok(None) => Difference::Replay(format!("the line of round {rounds} is missing")),
+        Err(difference) => difference,
+    };
+    // What a round lacked when the budget halted it may have been measured for the final choice afterwards: then nothing
+    // of that round was known to who chose.
+    let halted = replay(open()?, lines.len(), Some(rounds)).await;
+    halted.ok().flatten().ok_or(replayed)
 }
 
 /// Runs the method again over a journal, through at most so many rounds; none where it goes further than a journal

@@ -2,6 +2,7 @@
 
 mod guides;
 mod packaging;
+mod room;
 pub(crate) mod shared_data;
 mod steps;
 
@@ -48,6 +49,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             toolbox.ensure(&tool)?;
         }
     } else {
+        room::make(workspace)?;
         install(workspace, &mut toolbox, &steps)?;
     }
     let gate = steps::Gate {

@@ -55,7 +55,7 @@ impl Arena {
     }
 
     /// The round under way; none after the search.
-    fn moment(&self) -> Option<Round> {
+    pub(super) fn moment(&self) -> Option<Round> {
         (self.phase.get() == Phase::Search).then(|| self.closed.get())
     }
 

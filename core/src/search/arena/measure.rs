@@ -6,7 +6,7 @@ use std::rc::Rc;
 use indexmap::IndexMap;
 
 use super::{Arena, Halt};
-use crate::journal::run_state::SetKey;
+use crate::journal::run_state::{SetKey, is_decided};
 use crate::journal::{LineId, RolloutEvent, RoundEvent};
 use crate::reading::examples::{self, Examples};
 use crate::reading::measured;
@@ -262,12 +262,14 @@ impl Arena {
     pub(crate) fn missing(&self, candidates: &[CandidateId], batch: &Batch) -> u64 {
         let repeats = self.problem.borrow().study().study.repeats;
         let journal = self.journal.borrow();
-        let state = journal.state();
+        let (state, now) = (journal.state(), self.moment());
         let mut missing = 0;
-        for candidate in candidates
-            .iter()
-            .filter(|candidate| !self.is_discarded(**candidate))
-        {
+        // What the journal has decided at this point of the course was never asked for again.
+        let is_discarded = |candidate: &CandidateId| {
+            let discarded = state.discarded().get(candidate);
+            self.is_discarded(*candidate) || discarded.is_some_and(|event| is_decided(event.round, now))
+        };
+        for candidate in candidates.iter().filter(|candidate| !is_discarded(candidate)) {
             let position = state.position(candidate).unwrap_or(usize::MAX);
             for (workload, examples) in (0..).zip(&batch.examples) {
                 let set = SetKey {
@@ -275,9 +277,13 @@ impl Arena {
                     split: batch.split,
                 };
                 let made = |example: &usize| state.rollouts().repeats(position, set, *example).min(repeats);
+                let counts = |example: &&usize| {
+                    let decided = state.rollouts().is_left_out_by(set, **example, now);
+                    !decided && !self.is_left_out(set, **example)
+                };
                 missing += examples
                     .iter()
-                    .filter(|example| !self.is_left_out(set, **example))
+                    .filter(counts)
                     .map(|example| self.unpaid(*candidate, set, *example, made(example)..repeats))
                     .sum::<u64>();
             }
