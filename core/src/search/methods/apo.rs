@@ -7,12 +7,11 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fixed_score::FixedRound;
+use super::fixed_score::{FixedRound, generations};
 use super::{Effort, Method, Search, check_counts};
 use crate::random::subset;
 use crate::search::arena::{Arena, Edit, Halt, RewriteTask};
-use crate::study::ids::{CandidateId, Round};
-use crate::study::score::Multipliers;
+use crate::study::ids::CandidateId;
 
 pub use super::bandits::Selection;
 
@@ -72,31 +71,21 @@ impl Method for Apo {
 
 impl Search for Apo {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
-        async move {
-            let mut weights = Multipliers::new();
-            let mut beam = arena.starts();
-            let mut number: Round = 0;
-            while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
-                beam = round.measure(&beam).await?;
+        generations(arena, async move |round, scores| {
+            let beam: Vec<CandidateId> = scores.into_keys().collect();
 
-                // 1. Successors: edits along the gradient, which is the critic's, and paraphrases of these.
-                let successors = successors(&round, &beam).await?;
+            // 1. Successors: edits along the gradient, which is the critic's, and paraphrases of these.
+            let successors = successors(&round, &beam).await?;
 
-                // 2. The best b of the beam and them, by the bandit first, which runs some on a part of the examples.
-                let chosen = self
-                    .selection
-                    .choose(&round, &beam, successors, self.beam)
-                    .await?;
-                let expanded = round.measure_with(&beam, chosen).await?;
-                let scores = round.scores(&expanded, &round.batch)?;
-                let mut retained = round.ranked(&scores);
-                retained.truncate(self.beam);
-                let parents = std::mem::replace(&mut beam, retained);
-                round.close(scores, parents, beam.clone()).await?;
-                number += 1;
-            }
-            Ok(())
-        }
+            // 2. The best b of the beam and them, by the bandit first, which runs some on a part of the examples.
+            let chosen = self
+                .selection
+                .choose(&round, &beam, successors, self.beam)
+                .await?;
+            let scores = round.measure_with(&beam, chosen).await?;
+            let retained = round.ranked(&scores, self.beam);
+            round.close(scores, beam, retained).await
+        })
         .boxed_local()
     }
 }
@@ -137,8 +126,7 @@ async fn successors(round: &FixedRound<'_>, beam: &[CandidateId]) -> Result<Vec<
             .filter(|(_, of)| *of == parent)
             .map(|(child, _)| *child)
             .collect();
-        let streams = round.arena.streams();
-        let mut stream = streams.stream("successors", u64::from(round.number), place);
+        let mut stream = round.stream("successors", place);
         let some = subset(family.len(), SUCCESSORS, &mut stream);
         drawn.extend(some.into_iter().map(|place| family[place]));
     }

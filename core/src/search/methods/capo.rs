@@ -127,16 +127,8 @@ impl Method for Capo {
         self.shared.at_most(rounds, self.parents)
     }
 
-    fn start(&self, limits: &Limits) -> Multipliers {
-        self.shared.dual.start(limits)
-    }
-
-    fn pool(&self) -> usize {
-        self.shared.pool
-    }
-
-    fn gate_noise(&self) -> f64 {
-        self.shared.noise
+    fn primal_dual(&self) -> Option<&PrimalDual> {
+        Some(&self.shared)
     }
 }
 

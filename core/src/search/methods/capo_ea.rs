@@ -9,7 +9,6 @@ use super::capo::{PrimalDual, primal_dual};
 use super::{Effort, Method, Search};
 use crate::search::arena::{Arena, Halt};
 use crate::search::dual::DualStepName;
-use crate::study::score::{Limits, Multipliers};
 
 /// CAPO's evolutionary variant: no sampling of parents by J; the rest is the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,16 +39,8 @@ impl Method for CapoEa {
         self.shared.at_most(rounds, self.shared.pool)
     }
 
-    fn start(&self, limits: &Limits) -> Multipliers {
-        self.shared.dual.start(limits)
-    }
-
-    fn pool(&self) -> usize {
-        self.shared.pool
-    }
-
-    fn gate_noise(&self) -> f64 {
-        self.shared.noise
+    fn primal_dual(&self) -> Option<&PrimalDual> {
+        Some(&self.shared)
     }
 }
 

@@ -9,7 +9,6 @@ use super::capo::{Capo, PrimalDual};
 use super::{Effort, Method, Search};
 use crate::search::arena::{Arena, Halt};
 use crate::search::dual::DualStepName;
-use crate::study::score::{Limits, Multipliers};
 
 /// CAPO whose multipliers move by the sign of a violation, not by its size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,16 +61,8 @@ impl Method for CountCapo {
         self.as_capo().at_most(rounds)
     }
 
-    fn start(&self, limits: &Limits) -> Multipliers {
-        self.shared.dual.start(limits)
-    }
-
-    fn pool(&self) -> usize {
-        self.shared.pool
-    }
-
-    fn gate_noise(&self) -> f64 {
-        self.shared.noise
+    fn primal_dual(&self) -> Option<&PrimalDual> {
+        Some(&self.shared)
     }
 }
 

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capo::{Closing, PrimalDual, rank, sample};
-use super::{Effort, Method, Search, check_counts};
+use super::{Effort, Method, Search, check_counts, distinct};
 use crate::search::arena::{Arena, Attempt, Edit, Family, Guidance, Halt, RewriteTask};
 use crate::search::dual::DualStepName;
 use crate::study::Rounds;
 use crate::study::ids::{CandidateId, Round};
-use crate::study::score::{Limits, Multipliers, Score};
+use crate::study::score::Score;
 
 /// DCAPO's hyperparameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,20 +69,12 @@ impl Method for Dcapo {
         })
     }
 
-    fn start(&self, limits: &Limits) -> Multipliers {
-        self.shared.dual.start(limits)
-    }
-
-    fn pool(&self) -> usize {
-        self.shared.pool
-    }
-
     fn learns(&self) -> bool {
         true
     }
 
-    fn gate_noise(&self) -> f64 {
-        self.shared.noise
+    fn primal_dual(&self) -> Option<&PrimalDual> {
+        Some(&self.shared)
     }
 }
 
@@ -117,17 +109,15 @@ impl Search for Dcapo {
                 let lines = self.lines(arena, &parents, guidance).await?;
 
                 // 3. Admit the best child of each line, the top k1 of them.
-                let mut everyone = pool.clone();
-                everyone.extend(lines.iter().flatten().filter_map(|link| link.child));
-                let everyone = distinct(everyone);
+                let made = lines.iter().flatten().filter_map(|link| link.child);
+                let everyone = distinct(pool.iter().copied().chain(made));
                 if everyone.len() == pool.len() && matches!(arena.search().rounds, Rounds::Open(_)) {
                     pool = arena.measure_again(&pool, &batch).await?;
                 }
                 let scores = arena.scores(&everyone, &batch, &limits, &multipliers)?;
-                let mut expanded = pool.clone();
                 let ranked = rank(arena, &*step, &scores, &limits, &multipliers);
-                expanded.extend(self.admitted(&lines, &ranked));
-                let expanded = distinct(expanded);
+                let admitted = self.admitted(&lines, &ranked);
+                let expanded = distinct(pool.iter().copied().chain(admitted));
 
                 // 4. Dual step and retention as in CAPO.  5. The rewriter learns.
                 let families = families(arena, round, &parents, &lines, &scores);
@@ -183,7 +173,7 @@ impl Dcapo {
                 })
                 .collect();
             let children = arena.rewrites(&tasks, guidance).await?;
-            let measured = distinct(children.iter().copied().flatten().collect());
+            let measured = distinct(children.iter().copied().flatten());
             let measured = arena.measure(&measured, guidance.batch).await?;
             for (line, (task, child)) in lines.iter_mut().zip(tasks.into_iter().zip(children)) {
                 let child = child.filter(|child| measured.contains(child));
@@ -197,7 +187,7 @@ impl Dcapo {
     fn admitted(&self, lines: &[Vec<Link>], ranked: &[(CandidateId, f64)]) -> Vec<CandidateId> {
         let place = |child: &CandidateId| ranked.iter().position(|(candidate, _)| candidate == child);
         let best = |line: &Vec<Link>| line.iter().filter_map(|link| link.child).min_by_key(place);
-        let mut of_lines = distinct(lines.iter().filter_map(best).collect());
+        let mut of_lines = distinct(lines.iter().filter_map(best));
         of_lines.sort_by_key(place);
         of_lines.truncate(self.shared.pool);
         of_lines
@@ -233,14 +223,4 @@ fn families(
         }
     };
     parents.iter().map(family).collect()
-}
-
-fn distinct(candidates: Vec<CandidateId>) -> Vec<CandidateId> {
-    let mut seen = Vec::with_capacity(candidates.len());
-    for candidate in candidates {
-        if !seen.contains(&candidate) {
-            seen.push(candidate);
-        }
-    }
-    seen
 }

@@ -7,12 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capo::PrimalDual;
-use super::fixed_score::{FixedRound, others_than, paraphrases};
+use super::fixed_score::{FixedRound, generations, others_than, paraphrases};
 use super::{Effort, Method, Search, check_counts};
 use crate::random::without_replacement;
 use crate::search::arena::{Arena, Edit, Halt, RewriteTask};
-use crate::study::ids::{CandidateId, Round};
-use crate::study::score::Multipliers;
+use crate::study::ids::CandidateId;
 
 /// The hyperparameter of EvoPrompt's differential evolution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,8 +24,9 @@ pub struct EvoPromptDe {
 
 impl Default for EvoPromptDe {
     fn default() -> Self {
-        let PrimalDual { pool, .. } = PrimalDual::default();
-        Self { pool }
+        Self {
+            pool: PrimalDual::default().pool,
+        }
     }
 }
 
@@ -46,48 +46,35 @@ impl Method for EvoPromptDe {
 
 impl Search for EvoPromptDe {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
-        async move {
-            let mut weights = Multipliers::new();
-            let mut pool = arena.starts();
-            let mut number: Round = 0;
-            while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
-                pool = round.measure(&pool).await?;
-                pool = round.ranked(&round.scores(&pool, &round.batch)?);
+        generations(arena, async move |round, scores| {
+            let pool = round.ranked(&scores, usize::MAX);
 
-                // 1. A child of each, of two others and of the best; too few have paraphrases for a population.
-                let evolves = pool.len() >= 3;
-                let tasks = if evolves {
-                    differences(&round, &pool)
-                } else {
-                    paraphrases(&pool, self.pool)
+            // 1. A child of each, of two others and of the best; too few have paraphrases for a population.
+            let evolves = pool.len() >= 3;
+            let tasks = if evolves {
+                differences(&round, &pool)
+            } else {
+                paraphrases(&pool, self.pool)
+            };
+            let children = round.rewrites(&tasks, &round.batch).await?;
+            let made = children.iter().copied().flatten();
+            let scores = round.measure_with(&pool, made).await?;
+
+            // 2. A child takes its parent's place where its J is higher.
+            let mut retained = round.ranked(&scores, usize::MAX);
+            if evolves {
+                let lagrangian =
+                    |candidate: &CandidateId| scores.get(candidate).map(|score| score.lagrangian);
+                let winner = |(task, child): (&RewriteTask, Option<CandidateId>)| {
+                    let better = child.filter(|child| lagrangian(child) > lagrangian(&task.parent));
+                    better.unwrap_or(task.parent)
                 };
-                let children = round.rewrites(&tasks, &round.batch).await?;
-                let made = children.iter().copied().flatten();
-                let expanded = round.measure_with(&pool, made).await?;
-
-                // 2. A child takes its parent's place where its J is higher.
-                let scores = round.scores(&expanded, &round.batch)?;
-                let mut retained = round.ranked(&scores);
-                if evolves {
-                    let lagrangian =
-                        |candidate: &CandidateId| scores.get(candidate).map(|score| score.lagrangian);
-                    let winners: Vec<CandidateId> = tasks
-                        .iter()
-                        .zip(children)
-                        .map(|(task, child)| {
-                            let better = child.filter(|child| lagrangian(child) > lagrangian(&task.parent));
-                            better.unwrap_or(task.parent)
-                        })
-                        .collect();
-                    retained.retain(|candidate| winners.contains(candidate));
-                }
-                retained.truncate(self.pool);
-                let parents = std::mem::replace(&mut pool, retained);
-                round.close(scores, parents, pool.clone()).await?;
-                number += 1;
+                let winners: Vec<CandidateId> = tasks.iter().zip(children).map(winner).collect();
+                retained.retain(|candidate| winners.contains(candidate));
             }
-            Ok(())
-        }
+            retained.truncate(self.pool);
+            round.close(scores, pool, retained).await
+        })
         .boxed_local()
     }
 }
@@ -96,8 +83,7 @@ impl Search for EvoPromptDe {
 fn differences(round: &FixedRound<'_>, pool: &[CandidateId]) -> Vec<RewriteTask> {
     let task = |(place, parent): (u64, &CandidateId)| {
         let others = others_than(pool, *parent);
-        let streams = round.arena.streams();
-        let mut stream = streams.stream("donors", u64::from(round.number), place);
+        let mut stream = round.stream("donors", place);
         let drawn = without_replacement(&vec![0.0; others.len()], 1.0, 2, &mut stream);
         let donors = [others[drawn[0]], others[drawn[1]], pool[0]];
         RewriteTask::edit(*parent, 0, Edit::Differ(donors))

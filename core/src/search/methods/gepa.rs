@@ -10,13 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capo::PrimalDual;
-use super::fixed_score::FixedRound;
+use super::fixed_score::{FixedRound, Scores, generations};
 use super::pareto::leads;
-use super::{Effort, Method, Search, check_counts};
+use super::{Effort, Method, Search, check_counts, distinct};
 use crate::random::{subset, without_replacement};
 use crate::search::arena::{Arena, Batch, Edit, Halt, RewriteTask};
-use crate::study::ids::{CandidateId, Round};
-use crate::study::score::{Multipliers, Score};
+use crate::study::ids::CandidateId;
 
 /// Pairs that are drawn in search of one that may be merged.
 const DRAWS: u64 = 10;
@@ -79,52 +78,42 @@ impl Method for Gepa {
 
 impl Search for Gepa {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
-        async move {
-            let mut weights = Multipliers::new();
-            // Everyone who was accepted: who leaves the front may come back to it.
-            let mut pool = arena.starts();
-            let mut lineages = Lineages::default();
-            let mut number: Round = 0;
-            while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
-                pool = round.measure(&pool).await?;
-                let front = front_of(&round, &round.scores(&pool, &round.batch)?);
-                let part = arena.part(&round.batch, self.minibatch, number);
+        let mut lineages = Lineages::default();
+        // The pool is everyone who was accepted: who leaves the front may come back to it.
+        generations(arena, async move |round, scores| {
+            let pool: Vec<CandidateId> = scores.keys().copied().collect();
+            let front = front_of(&round, &scores);
+            let part = arena.part(&round.batch, self.minibatch, round.number);
 
-                // 1. Merge two lineages after a rewrite was accepted; else rewrite some of the front.
-                let pair = if lineages.merges < self.merges && lineages.is_due {
-                    lineages.pair(&round, &front)
-                } else {
-                    None
-                };
-                let parents = pair.map_or_else(|| self.draw(&round, &front), Vec::from);
-                let mut proposals = match pair {
-                    Some([one, other]) => {
-                        let merge = RewriteTask::edit(one, 0, Edit::Merge(other));
-                        proposals(&round, &[merge], &round.batch).await?
-                    }
-                    None => reflect(&round, &parents, &part).await?,
-                };
-                proposals.retain(|(_, child)| !pool.contains(child));
-                if proposals.is_empty() && round.is_open() {
-                    arena.measure_again(&parents, &part).await?;
+            // 1. Merge two lineages after a rewrite was accepted; else rewrite some of the front.
+            let pair = if lineages.merges < self.merges && lineages.is_due {
+                lineages.pair(&round, &front)
+            } else {
+                None
+            };
+            let parents = pair.map_or_else(|| self.draw(&round, &front), Vec::from);
+            let mut proposals = match pair {
+                Some([one, other]) => {
+                    let merge = RewriteTask::edit(one, 0, Edit::Merge(other));
+                    proposals(&round, &[merge], &round.batch).await?
                 }
-
-                // 2. What does better on the same few examples is measured on all of them, and stays.
-                let accepted = accepted(&round, proposals, &part).await?;
-                lineages.note(&accepted);
-                for (_, child) in accepted {
-                    if !pool.contains(&child) {
-                        pool.push(child);
-                    }
-                }
-                pool = round.measure(&pool).await?;
-                let scores = round.scores(&pool, &round.batch)?;
-                let retained = front_of(&round, &scores).into_keys().collect();
-                round.close(scores, parents, retained).await?;
-                number += 1;
+                None => reflect(&round, &parents, &part).await?,
+            };
+            proposals.retain(|(_, child)| !pool.contains(child));
+            if proposals.is_empty() && round.is_open() {
+                arena.measure_again(&parents, &part).await?;
             }
-            Ok(())
-        }
+
+            // 2. What does better on the same few examples is measured on all of them, and stays.
+            let accepted = accepted(&round, proposals, &part).await?;
+            lineages.note(&accepted);
+            let expanded = distinct(pool.into_iter().chain(accepted.into_iter().map(|(_, child)| child)));
+            let scores = round.measure(&expanded).await?;
+            let pool = scores.keys().copied().collect();
+            let retained = front_of(&round, &scores).into_keys().collect();
+            round.close(scores, parents, retained).await?;
+            Ok(pool)
+        })
         .boxed_local()
     }
 }
@@ -133,9 +122,7 @@ impl Gepa {
     /// Some of the front, each as likely as the number of examples that it leads on.
     fn draw(&self, round: &FixedRound<'_>, front: &IndexMap<CandidateId, usize>) -> Vec<CandidateId> {
         let weights: Vec<f64> = front.values().map(|leads| libm::log(*leads as f64)).collect();
-        let streams = round.arena.streams();
-        let mut stream = streams.stream("parents", u64::from(round.number), 0);
-        let drawn = without_replacement(&weights, 1.0, self.parents, &mut stream);
+        let drawn = without_replacement(&weights, 1.0, self.parents, &mut round.stream("parents", 0));
         let drawn = drawn.into_iter().filter_map(|place| front.get_index(place));
         drawn.map(|(candidate, _)| *candidate).collect()
     }
@@ -170,14 +157,8 @@ async fn accepted(
     mut proposals: Vec<Proposal>,
     part: &Batch,
 ) -> Result<Vec<Proposal>, Halt> {
-    let mut all: Vec<CandidateId> = Vec::new();
-    for (task, child) in &proposals {
-        for candidate in task.parents().into_iter().chain([*child]) {
-            if !all.contains(&candidate) {
-                all.push(candidate);
-            }
-        }
-    }
+    let family = |(task, child): &Proposal| task.parents().into_iter().chain([*child]);
+    let all = distinct(proposals.iter().flat_map(family));
     let measured = round.arena.measure(&all, part).await?;
     let scores = round.scores(&measured, part)?;
     proposals.retain(|(task, child)| {
@@ -193,8 +174,8 @@ async fn accepted(
 }
 
 /// The front over single examples, best first, with the number of examples that each leads on, see [`leads`].
-fn front_of(round: &FixedRound<'_>, scores: &IndexMap<CandidateId, Score>) -> IndexMap<CandidateId, usize> {
-    let best_first = round.ranked(scores);
+fn front_of(round: &FixedRound<'_>, scores: &Scores) -> IndexMap<CandidateId, usize> {
+    let best_first = round.ranked(scores, usize::MAX);
     let by_example = |candidate: &CandidateId| {
         let FixedRound {
             arena,
@@ -247,9 +228,7 @@ impl Lineages {
     ) -> Option<[CandidateId; 2]> {
         let front: Vec<CandidateId> = front.keys().copied().collect();
         for attempt in 0..DRAWS {
-            let streams = round.arena.streams();
-            let mut stream = streams.stream("merge", u64::from(round.number), attempt);
-            let [one, other] = subset(front.len(), 2, &mut stream)[..] else {
+            let [one, other] = subset(front.len(), 2, &mut round.stream("merge", attempt))[..] else {
                 return None;
             };
             let (one, other) = (front[one], front[other]);

@@ -1,6 +1,7 @@
 //! The search methods: one file each, and one line in [`ALL`].
 
 use futures::future::LocalBoxFuture;
+use indexmap::IndexSet;
 use schemars::{Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,13 +10,13 @@ use crate::journal::run_state::RunState;
 use crate::llm::Role;
 use crate::reading::in_force;
 use crate::search::arena::{Arena, Halt};
-use crate::search::dual::DualSettings;
 use crate::search::problem::Problem;
-use crate::study::ids::Round;
+use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Multipliers};
 use crate::study::workload::Split;
 use crate::study::{Rounds, StudyError, Table, nearest, read_table};
 
+use capo::PrimalDual;
 pub(crate) use capo::noise;
 
 /// Declares the methods, by the names that study files use, with a sentence for people.
@@ -85,6 +86,12 @@ fn check_counts(counts: &[(&str, usize, usize)]) -> Result<(), String> {
     }
 }
 
+/// Each of them once, in the order in which they first come.
+fn distinct(candidates: impl IntoIterator<Item = CandidateId>) -> Vec<CandidateId> {
+    let once: IndexSet<CandidateId> = candidates.into_iter().collect();
+    once.into_iter().collect()
+}
+
 /// Makes something of a method's settings, or says what is wrong with them.
 type Build<T> = fn(&Table) -> Result<Box<T>, String>;
 
@@ -102,9 +109,15 @@ pub trait Method {
     /// The most a search of `rounds` rounds can ask for.
     fn at_most(&self, rounds: u32) -> Effort;
 
+    /// What it shares with the primal–dual methods, if it is one.
+    fn primal_dual(&self) -> Option<&PrimalDual> {
+        None
+    }
+
     /// λ_0 of the constraints in force at round 0.
     fn start(&self, limits: &Limits) -> Multipliers {
-        DualSettings::default().start(limits)
+        let settings = self.primal_dual().cloned().unwrap_or_default();
+        settings.dual.start(limits)
     }
 
     /// Which measured candidate is returned.
@@ -115,7 +128,7 @@ pub trait Method {
     /// The most candidates its last round retains: after a search with minibatches they are measured
     /// on the whole split. With more than one, the search begins with [`Arena::starts`].
     fn pool(&self) -> usize {
-        1
+        self.primal_dual().map_or(1, |settings| settings.pool)
     }
 
     /// Whether it can measure rounds on batches.
@@ -131,7 +144,7 @@ pub trait Method {
     /// Standard deviation σ of the noise on costs at the feasibility gate of the final choice; 0
     /// for methods without noisy feedback.
     fn gate_noise(&self) -> f64 {
-        0.0
+        self.primal_dual().map_or(0.0, |settings| settings.noise)
     }
 }
 

@@ -2,18 +2,16 @@
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capo::PrimalDual;
-use super::fixed_score::{FixedRound, others_than};
+use super::fixed_score::{FixedRound, Scores, generations, others_than};
 use super::pareto::ranks;
 use super::{Effort, Method, Search};
-use crate::random::subset;
 use crate::search::arena::{Arena, Edit, Halt, RewriteTask};
-use crate::study::ids::{CandidateId, Round};
-use crate::study::score::{Multipliers, Score};
+use crate::study::ids::CandidateId;
+use crate::study::score::Score;
 
 /// MOPO's hyperparameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,27 +58,18 @@ impl Method for Mopo {
 
 impl Search for Mopo {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
-        async move {
-            let mut weights = Multipliers::new();
-            let mut pool = arena.starts();
-            let mut number: Round = 0;
-            while let Some(round) = FixedRound::open(arena, number, &mut weights).await? {
-                pool = round.measure(&pool).await?;
-                pool = survivors(&round, &round.scores(&pool, &round.batch)?, pool.len());
-                let tasks: Vec<RewriteTask> = (0..pool.len())
-                    .flat_map(|place| self.tasks(&round, &pool, place))
-                    .collect();
-                let children = round.rewrites(&tasks, &round.batch).await?;
+        generations(arena, async move |round, scores| {
+            let pool = survivors(&round, &scores, scores.len());
+            let tasks: Vec<RewriteTask> = (0..pool.len())
+                .flat_map(|place| self.tasks(&round, &pool, place))
+                .collect();
+            let children = round.rewrites(&tasks, &round.batch).await?;
 
-                // (R, −C_1, …, −C_m) (`eq:mopo_baseline_vector`): the best fronts, of the last one who stands alone.
-                let expanded = round.measure_with(&pool, children.into_iter().flatten()).await?;
-                let scores = round.scores(&expanded, &round.batch)?;
-                let parents = std::mem::replace(&mut pool, survivors(&round, &scores, self.pool));
-                round.close(scores, parents, pool.clone()).await?;
-                number += 1;
-            }
-            Ok(())
-        }
+            // (R, −C_1, …, −C_m) (`eq:mopo_baseline_vector`): the best fronts, of the last one who stands alone.
+            let scores = round.measure_with(&pool, children.into_iter().flatten()).await?;
+            let retained = survivors(&round, &scores, self.pool);
+            round.close(scores, pool, retained).await
+        })
         .boxed_local()
     }
 }
@@ -92,14 +81,9 @@ impl Mopo {
         let parent = pool[place];
         let others = others_than(pool, parent);
         let task = |index: u32| {
-            let streams = round.arena.streams();
-            let purpose = format!("mate/{parent}");
-            let mut stream = streams.stream(&purpose, u64::from(round.number), u64::from(index));
-            let drawn = subset(others.len(), 2, &mut stream);
-            match drawn.first() {
-                Some(better) if index % 2 == 1 => {
-                    RewriteTask::edit(parent, index, Edit::Cross(others[*better]))
-                }
+            let better = round.winner(&format!("mate/{parent}"), u64::from(index), &others);
+            match better {
+                Some(better) if index % 2 == 1 => RewriteTask::edit(parent, index, Edit::Cross(better)),
                 _ => RewriteTask::of(parent, index),
             }
         };
@@ -108,11 +92,7 @@ impl Mopo {
 }
 
 /// The first so many by front, then by crowding distance, then as everywhere.
-fn survivors(
-    round: &FixedRound<'_>,
-    scores: &IndexMap<CandidateId, Score>,
-    count: usize,
-) -> Vec<CandidateId> {
+fn survivors(round: &FixedRound<'_>, scores: &Scores, count: usize) -> Vec<CandidateId> {
     // A cost of 0 is no −0, which is another number in an order of all.
     let gains = |score: &Score| {
         let costs = round

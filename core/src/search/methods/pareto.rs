@@ -112,14 +112,14 @@ mod tests {
 
     use super::{dominates, leads, ranks};
 
-    /// What `core/tests/nsga2/record.py` wrote.
+    /// What the `record.py` of a folder of `core/tests` wrote.
     #[derive(Deserialize)]
-    struct Recorded {
+    struct Recorded<Case> {
         cases: Vec<Case>,
     }
 
     #[derive(Deserialize)]
-    struct Case {
+    struct Ranked {
         values: Vec<Vec<f64>>,
         front: Vec<usize>,
         crowding: Vec<Option<f64>>,
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn fronts_and_crowding_are_those_of_pymoo() {
-        let recorded: Recorded =
+        let recorded: Recorded<Ranked> =
             serde_json::from_str(include_str!("../../../tests/nsga2/pymoo.json")).unwrap();
         assert_eq!(recorded.cases.len(), 40);
         for case in recorded.cases {
@@ -141,12 +141,6 @@ mod tests {
         }
     }
 
-    /// What `core/tests/gepa/record.py` wrote.
-    #[derive(Deserialize)]
-    struct Grown {
-        cases: Vec<Growing>,
-    }
-
     #[derive(Deserialize)]
     struct Growing {
         values: Vec<Vec<f64>>,
@@ -156,7 +150,8 @@ mod tests {
 
     #[test]
     fn fronts_over_examples_are_those_of_gepa_as_candidates_come_in() {
-        let recorded: Grown = serde_json::from_str(include_str!("../../../tests/gepa/fronts.json")).unwrap();
+        let recorded: Recorded<Growing> =
+            serde_json::from_str(include_str!("../../../tests/gepa/fronts.json")).unwrap();
         assert_eq!(recorded.cases.len(), 25);
         for case in recorded.cases {
             for (count, front) in (1..).zip(case.fronts) {
