@@ -8,6 +8,7 @@ use capo_core::table::{Align, Table};
 use sha2::{Digest as _, Sha256};
 
 use super::failure::{Ending, Failure, print, print_json};
+use super::layout::fitted;
 use super::runs::server::{ProjectArgument, refused};
 use crate::files::write_new;
 use crate::remote::Server;
@@ -120,7 +121,7 @@ async fn list(args: &ListArgs) -> Result<Ending, Failure> {
                 set.added_at,
             ]);
         }
-        print(&grid.text(0))?;
+        print(&fitted(&grid, 0))?;
     }
     Ok(Ending::Done)
 }

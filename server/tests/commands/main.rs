@@ -1004,6 +1004,7 @@ fn the_sample_in_the_readme_is_what_the_program_says() {
         format!("journal show {journal}"),
         format!("compare {journal} {journal} {journal} {journal}"),
         format!("optimize {study} --dry-run"),
+        format!("evaluate {study} --prompt prompt.md --model study --model simulated/sim-large"),
     ] {
         let told = place.capo(&line).stdout;
         let in_columns = told.lines().filter(|line| line.trim().contains("  "));

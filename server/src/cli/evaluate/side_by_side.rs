@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::trials::Tried;
 use super::{Scored, paid, scored, verdict};
-use crate::cli::layout::{NOTHING, counted, number, signed, yes_no};
+use crate::cli::layout::{NOTHING, counted, fitted, number, signed, yes_no};
 use crate::cli::report;
 
 /// The object of `--json`.
@@ -103,8 +103,6 @@ pub(super) fn table(tried: &[Tried], objective: &str, split: Split) -> String {
         "interval",
         "satisfied",
         "minus prompt 1",
-        "interval",
-        "",
     ]);
     for (place, one) in (1_usize..).zip(tried) {
         let id = one.evaluation.candidate.short();
@@ -133,7 +131,7 @@ pub(super) fn table(tried: &[Tried], objective: &str, split: Split) -> String {
         "\nMeans, and differences by example, with {:.0} % intervals\n{}{}{withheld}\n",
         100.0 * CONFIDENCE,
         report::star(CONFIDENCE),
-        grid.text(0),
+        fitted(&grid, 0),
     );
     for (place, one) in (1_usize..).zip(tried) {
         text += &report::failures(one.evaluation.failures.as_ref());
@@ -154,16 +152,20 @@ fn rows(grid: &mut Table, one: &Tried, objective: &str, split: Split, difference
         let mean = one.evaluation.estimates.get(metric).map(|estimate| estimate.mean);
         let verdict = limit.zip(mean).map(|(limit, mean)| limit.admits(mean));
         let found = difference.and_then(|difference| difference.metrics.get(metric));
-        let is_clear = found.is_some_and(PairedDifference::is_clear);
         grid.row([
             format!("  {metric}"),
             limit.map_or_else(String::new, |limit| number(limit.threshold)),
             mean.map_or_else(|| NOTHING.to_owned(), number),
             report::interval(intervals.get(metric).copied(), number),
             verdict.map_or_else(String::new, yes_no),
-            found.map_or_else(String::new, |found| signed(found.mean)),
-            found.map_or_else(String::new, |found| report::interval(found.interval, signed)),
-            if is_clear { "*" } else { "" }.to_owned(),
+            found.map_or_else(String::new, minus_first),
         ]);
     }
+}
+
+/// A difference with its interval and star, in one cell: they say nothing one without the other.
+fn minus_first(found: &PairedDifference) -> String {
+    let interval = report::interval(found.interval, signed);
+    let star = if found.is_clear() { '*' } else { ' ' };
+    format!("{} {interval:>16} {star}", signed(found.mean))
 }

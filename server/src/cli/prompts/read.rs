@@ -8,7 +8,7 @@ use capo_core::table::{Align, Table};
 use super::words::{labels_of, numbers};
 use super::{ProjectArgument, PromptArgument};
 use crate::cli::failure::{Ending, Failure, print, print_data, print_json};
-use crate::cli::layout::prompt;
+use crate::cli::layout::{fitted, prompt};
 use crate::cli::runs::server::refused;
 use crate::files::write_whole;
 use crate::remote::Server;
@@ -87,7 +87,7 @@ fn table(prompts: &[PromptShown]) -> String {
             prompt.touched_at.clone(),
         ]);
     }
-    grid.text(0)
+    fitted(&grid, 0)
 }
 
 pub(super) async fn certificates(args: &ListArgs) -> Result<Ending, Failure> {
@@ -114,7 +114,7 @@ pub(super) async fn certificates(args: &ListArgs) -> Result<Ending, Failure> {
     } else if all.is_empty() {
         print("no certificates\n")?;
     } else {
-        print(&grid.text(0))?;
+        print(&fitted(&grid, 0))?;
     }
     Ok(Ending::Done)
 }

@@ -7,7 +7,7 @@ use super::RunArgument;
 use super::server::{Remote, all, find, refused};
 use super::words::{origin, short, stage, standing, status};
 use crate::cli::failure::{Ending, Failure, print, print_data, print_json};
-use crate::cli::layout::{NOTHING, count, dollars, number, yes_no};
+use crate::cli::layout::{NOTHING, count, dollars, fitted, number, yes_no};
 
 /// List runs, the latest first.
 #[derive(Debug, Clone, clap::Args)]
@@ -82,7 +82,7 @@ fn table(runs: &[RunShown]) -> String {
             run.touched_at.clone(),
         ]);
     }
-    grid.text(0)
+    fitted(&grid, 0)
 }
 
 pub(super) async fn show(args: &ShowArgs) -> Result<Ending, Failure> {
