@@ -227,7 +227,7 @@ fn variant(key: String, base: &Study, rewriter: &Transferred) -> Result<Variant,
     .into_iter()
     .collect();
     study.study.rounds = Rounds::Count(1);
-    study.study.batch = None;
+    (study.study.batch, study.study.batch_growth) = (None, None);
     take_over(&mut study, rewriter.table());
     Ok(Variant {
         key,

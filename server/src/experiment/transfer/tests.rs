@@ -28,6 +28,7 @@ fn file(name: &str, more: &str) -> StudyFile {
         method = "dcapo"
         rounds = 6
         batch = 3
+        batch_growth = 1.5
         [workload]
         kind = "desk"
         [prompt]
