@@ -107,7 +107,10 @@ impl Search for Gepa {
             // 2. What does better on the same few examples is measured on all of them, and stays.
             let accepted = accepted(&round, proposals, &part).await?;
             lineages.note(&accepted);
-            let expanded = distinct(pool.into_iter().chain(accepted.into_iter().map(|(_, child)| child)));
+            let expanded = distinct(
+                pool.into_iter()
+                    .chain(accepted.into_iter().map(|(_, child)| child)),
+            );
             let scores = round.measure(&expanded).await?;
             let pool = scores.keys().copied().collect();
             let retained = front_of(&round, &scores).into_keys().collect();
