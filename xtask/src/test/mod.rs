@@ -49,7 +49,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             toolbox.ensure(&tool)?;
         }
     } else {
-        room::make(workspace)?;
+        if steps.contains(&Step::EndToEnd) {
+            room::make(workspace)?;
+        }
         install(workspace, &mut toolbox, &steps)?;
     }
     let gate = steps::Gate {
