@@ -45,6 +45,14 @@ async function startPage() {
   }
 }
 
+function warn(reason) {
+  // An older version may be kept.
+  const what = navigator.serviceWorker.controller
+    ? "The newer version of this page is not kept in this browser, which goes on with the one that is"
+    : "The page is not kept in this browser, so that it needs the network to open";
+  console.warn(`${what}: ${reason}`);
+}
+
 // The module listens for `capo-update` (a new version waits) and dispatches `capo-accept-update` when the person
 // takes it: nobody is moved to another version in the middle of a run.
 async function keepShell(pageStands) {
@@ -79,6 +87,9 @@ async function keepShell(pageStands) {
     else if (controlled && container.controller) announce();
     controlled = container.controller !== null;
   });
+  container.addEventListener("message", ({ data }) => {
+    if (data?.type === "not-kept") warn(data.reason);
+  });
   registration = await container.register(new URL("./sw.js", import.meta.url), { updateViaCache: "none" });
   registration.addEventListener("updatefound", () => announceWhenInstalled(registration.installing));
   announceWhenInstalled(registration.installing);
@@ -87,4 +98,4 @@ async function keepShell(pageStands) {
 
 const pageStands = await startPage();
 // After the page: it needs the network now, the shell only later.
-keepShell(pageStands).catch((error) => console.warn("The page will not open offline:", error));
+keepShell(pageStands).catch(warn);

@@ -53,7 +53,14 @@ async function answer(request, key) {
   return (await cache.match(key)) ?? fetch(request);
 }
 
-self.addEventListener("install", (event) => event.waitUntil(install()));
+// Says to the pages why nothing is kept: their consoles do not show what is written to a worker's.
+async function tell(error) {
+  const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  for (const page of pages) page.postMessage({ type: "not-kept", reason: String(error) });
+  throw error;
+}
+
+self.addEventListener("install", (event) => event.waitUntil(install().catch(tell)));
 self.addEventListener("activate", (event) => event.waitUntil(activate()));
 self.addEventListener("message", (event) => {
   if (event.data?.type === "activate") self.skipWaiting();

@@ -8,9 +8,9 @@ use crate::notice::{BatchUnderWay, Notice};
 /// The batches of one model, which its clones share: those that a run's journal tells of, and those under way.
 ///
 /// A provider charges for a batch whoever waits for it, so its id must be durable first. Who hands one in notes it here;
-/// the arena journals it as soon as that call waits, and tells a later process's model what the journal says. The
-/// providers' own lists would not do in its place: Anthropic's batches carry no word of ours, and what one asks cannot
-/// be read back.
+/// the arena journals it as soon as that call waits, and tells a later process's model what the journal says. A batch may
+/// be noted before it has an id as well, by what finds it in the provider's list. Anthropic's does not: its batches carry
+/// no word of ours, and what one asks cannot be read back.
 #[derive(Debug, Clone, Default)]
 pub struct Batches(Arc<Mutex<State>>);
 
@@ -18,7 +18,7 @@ pub struct Batches(Arc<Mutex<State>>);
 struct State {
     being_handed_in: usize,
     noted: Vec<(String, Vec<String>)>,
-    /// The last batch of each request that an earlier process handed in and nobody asked for since.
+    /// The last batch of each request that was handed in before and that nobody asked for since.
     earlier: HashMap<String, (String, usize)>,
     news: Vec<Notice>,
     under_way: Vec<BatchUnderWay>,
@@ -39,14 +39,14 @@ impl Batches {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns of a batch that an earlier process handed in, in the order of the journal.
+    /// Learns of a batch that was handed in before, in the order of the journal: the last that a request is in counts.
     pub fn recall(&self, id: &str, requests: &[String]) {
         let batch = (id.to_owned(), requests.len());
         let earlier = requests.iter().map(|request| (request.clone(), batch.clone()));
         self.state().earlier.extend(earlier);
     }
 
-    /// The batch that a request is in since an earlier process, and how many calls that has. Asked for again, it is in
+    /// The batch that a request is in since before, and how many calls that has. Asked for again, it is in
     /// none: what comes of that one is for one caller.
     pub fn claim(&self, request: &str) -> Option<(String, usize)> {
         self.state().earlier.remove(request)
@@ -63,7 +63,7 @@ impl Batches {
         self.state().being_handed_in > 0
     }
 
-    /// Notes a batch that the provider took. Whoever notes it waits for something at once, and the journal has it then.
+    /// Notes a batch that the provider took, or is about to be given. Whoever notes it waits for something at once, and the journal has it then.
     pub fn note(&self, id: &str, requests: Vec<String>) {
         self.state().noted.push((id.to_owned(), requests));
     }

@@ -140,8 +140,11 @@ struct Shared {
 /// Calls that are handed in together, as `OpenAI` takes them.
 #[derive(Default)]
 struct Batches {
-    /// The lines of the last file that came.
+    /// The lines of the last file that came, and its number.
     uploaded: Vec<Value>,
+    files: usize,
+    /// The file that each batch was made of.
+    made_of: Vec<String>,
     /// What each batch was answered, a line for each call.
     answers: Vec<String>,
     /// How long it takes to be answered that a batch was taken.
@@ -229,7 +232,7 @@ impl Stub {
                 post(complete).options(async || StatusCode::NO_CONTENT),
             )
             .route("/v1/files", post(upload))
-            .route("/v1/batches", post(hand_in))
+            .route("/v1/batches", post(hand_in).get(list))
             .route("/v1/batches/{id}", get(batch))
             .route("/v1/files/{id}/content", get(answers))
             .layer(map_response(open_to_pages))
@@ -425,8 +428,10 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
 
 async fn upload(State(shared): State<Arc<Shared>>, form: String) -> Json<Value> {
     let calls = form.lines().filter(|line| line.starts_with('{'));
-    shared.batches().uploaded = calls.filter_map(|line| serde_json::from_str(line).ok()).collect();
-    Json(json!({"id": "file"}))
+    let mut batches = shared.batches();
+    batches.uploaded = calls.filter_map(|line| serde_json::from_str(line).ok()).collect();
+    batches.files += 1;
+    Json(json!({"id": format!("file-{}", batches.files)}))
 }
 
 /// Works on a batch at once.
@@ -437,10 +442,19 @@ async fn hand_in(State(shared): State<Arc<Shared>>) -> Json<Value> {
         let lines: Vec<String> = calls.iter().map(|call| shared.line(call)).collect();
         shared.books().batches.push(lines.len());
         batches.answers.push(lines.join("\n"));
+        let file = format!("file-{}", batches.files);
+        batches.made_of.push(file);
         (batches.answers.len() - 1, batches.taking)
     };
     tokio::time::sleep(taking).await;
     Json(json!({"id": number.to_string()}))
+}
+
+async fn list(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let batches = shared.batches();
+    let listed = batches.made_of.iter().enumerate();
+    let listed = listed.map(|(number, file)| json!({"id": number.to_string(), "input_file_id": file}));
+    Json(json!({"data": listed.collect::<Vec<_>>(), "has_more": false}))
 }
 
 async fn batch(Path(id): Path<String>) -> Json<Value> {

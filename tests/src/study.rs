@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::arithmetic::{Arithmetic, LONG};
 use crate::program::command;
+use crate::stub::Stub;
 
 /// A study of rows, asked of simulated models.
 pub const SUMS: &str = r#"
@@ -163,6 +165,17 @@ children = 2
     #[must_use]
     pub fn with_agent(self, line: &str) -> Self {
         self.with("concurrency = 4\n", &format!("concurrency = 4\n{line}\n"))
+    }
+
+    /// The same of `http://unused`, served by a stub that answers at once; and the stub.
+    pub fn on_stub(self) -> (Self, Stub) {
+        self.on_stub_with(Duration::ZERO, None)
+    }
+
+    /// The same of `http://unused`, served by a stub of this latency and key, see [`Stub::start_with`]; and the stub.
+    pub fn on_stub_with(self, latency: Duration, key: Option<&str>) -> (Self, Stub) {
+        let stub = Stub::start_with(latency, key, self.models().script());
+        (self.with("http://unused", &stub.base_url), stub)
     }
 
     fn save(&self) {

@@ -12,17 +12,14 @@ use serde_json::Value;
 
 /// A study on a stub whose agent's calls are handed in together.
 fn study_and_stub() -> (Study, Stub) {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study
-        .with("http://unused", &stub.base_url)
+    Study::new("http://unused")
         .with("openai-compatible", "openai")
         .with("concurrency = 4\n", "batch = true\n")
         .with(
             "[method]\n",
             "[models.rewriter]\nprovider = \"simulated\"\n\n[method]\n",
-        );
-    (study, stub)
+        )
+        .on_stub()
 }
 
 /// An evaluation of a prompt on the twelve problems that a study searches on.
@@ -51,6 +48,17 @@ fn the_batch_of_a_killed_process_is_waited_for_by_the_next_one() {
     let (study, stub) = study_and_stub();
     let mut killed = Running::start_piped(&mut evaluate(&study));
     killed.expect_words("is being worked on");
+    killed.signal(Signal::SIGKILL);
+    killed.wait(Duration::from_mins(1)).expect("it is killed");
+    expect_same_end(&study, &stub);
+}
+
+#[test]
+fn a_batch_is_found_that_was_taken_when_the_process_was_killed_before_it_heard_of_that() {
+    let (study, stub) = study_and_stub();
+    stub.take_batches_in(Duration::from_mins(2));
+    let mut killed = Running::start_piped(&mut evaluate(&study));
+    wait_until("a batch", || !stub.books().batches.is_empty());
     killed.signal(Signal::SIGKILL);
     killed.wait(Duration::from_mins(1)).expect("it is killed");
     expect_same_end(&study, &stub);

@@ -11,12 +11,10 @@ const HELD_OUT: u64 = 6;
 #[test]
 fn rollouts_are_made_to_the_last_one_and_not_one_more() {
     for limit in [1, 7, 60, 301] {
-        let study = Study::new("http://unused");
-        let stub = Stub::start(study.models().script());
-        let study = study
-            .with("http://unused", &stub.base_url)
+        let (study, stub) = Study::new("http://unused")
             .with("rounds = 4", "rounds = \"until-budget\"")
-            .with_budget(&format!("rollouts = {limit}"));
+            .with_budget(&format!("rollouts = {limit}"))
+            .on_stub();
         // A search until the budget is spent comes to its end with it, unless it was too small for one.
         let (code, status) = if limit < 60 {
             (3, "budget")
@@ -35,11 +33,9 @@ fn rollouts_are_made_to_the_last_one_and_not_one_more() {
 #[test]
 fn a_search_of_so_many_rounds_leaves_over_at_most_what_it_kept_for_the_evaluation() {
     for limit in [1_u64, 7, 28, 60] {
-        let study = Study::new("http://unused");
-        let stub = Stub::start(study.models().script());
-        let study = study
-            .with("http://unused", &stub.base_url)
-            .with_budget(&format!("rollouts = {limit}"));
+        let (study, stub) = Study::new("http://unused")
+            .with_budget(&format!("rollouts = {limit}"))
+            .on_stub();
         let result = run(&mut study.optimize()).expect_code(3).json();
         let made = stub.books().asked(Question::is_rollout);
         assert_eq!(result["usage"]["rollouts"], made);
@@ -70,12 +66,10 @@ fn failures_of_the_provider_do_not_use_up_rollouts() {
 #[test]
 fn calls_stop_at_their_limit_and_not_before_what_was_kept_for_the_evaluation() {
     for limit in [1_u64, 20, 90] {
-        let study = Study::new("http://unused");
-        let stub = Stub::start(study.models().script());
-        let study = study
-            .with("http://unused", &stub.base_url)
+        let (study, stub) = Study::new("http://unused")
             .with("rounds = 4", "rounds = \"until-budget\"")
-            .with_budget(&format!("calls = {limit}"));
+            .with_budget(&format!("calls = {limit}"))
+            .on_stub();
         let (code, status) = if limit < 90 {
             (3, "budget")
         } else {
@@ -96,11 +90,7 @@ fn calls_stop_at_their_limit_and_not_before_what_was_kept_for_the_evaluation() {
 
 #[test]
 fn no_call_starts_once_the_tokens_are_spent() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study
-        .with("http://unused", &stub.base_url)
-        .with_budget("tokens = 1000");
+    let (study, stub) = Study::new("http://unused").with_budget("tokens = 1000").on_stub();
     let result = run(&mut study.optimize()).expect_code(3).json();
     let spent = ["input_tokens", "output_tokens"].map(|field| result["usage"][field].as_u64().unwrap());
     let spent: u64 = spent.iter().sum();
@@ -110,11 +100,7 @@ fn no_call_starts_once_the_tokens_are_spent() {
 
 #[test]
 fn a_dollar_budget_needs_a_price_and_keeps_to_it() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study
-        .with("http://unused", &stub.base_url)
-        .with_budget("usd = 0.01");
+    let (study, stub) = Study::new("http://unused").with_budget("usd = 0.01").on_stub();
     run(&mut study.optimize()).expect_code(3).expect_error(&["price"]);
     assert!(
         stub.requests() <= 4,

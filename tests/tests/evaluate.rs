@@ -3,16 +3,14 @@
 use std::fs;
 
 use capo_tests::program::{Running, command, run, wait_until};
-use capo_tests::stub::{Question, Stub};
+use capo_tests::stub::Question;
 use capo_tests::study::{KEY, Study};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 #[test]
 fn a_result_evaluated_again_measures_what_the_search_measured() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub();
     let result = run(&mut study.optimize()).expect_code(0).json();
     let prompt = study.file("best.md");
     fs::write(&prompt, result["best"]["prompt"].as_str().unwrap()).unwrap();
@@ -49,9 +47,7 @@ fn a_result_evaluated_again_measures_what_the_search_measured() {
 
 #[test]
 fn an_interrupted_evaluation_pays_for_nothing_twice() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub();
     let prompt = study.file("best.md");
     fs::write(&prompt, "Work step by step.").unwrap();
     let evaluate = || {
@@ -80,9 +76,7 @@ fn an_interrupted_evaluation_pays_for_nothing_twice() {
 
 #[test]
 fn an_infeasible_prompt_is_exit_code_2() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, _stub) = Study::new("http://unused").on_stub();
     let prompt = study.file("long.md");
     fs::write(&prompt, "Work step by step.").unwrap();
     let mut evaluate = command(["evaluate", "--json", "--prompt"]);
@@ -113,9 +107,7 @@ fn a_prompt_file_that_is_none_is_told() {
 
 #[test]
 fn a_run_compared_with_itself_differs_by_nothing() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub();
     run(&mut study.optimize()).expect_code(0);
     let other = study.file("other.jsonl");
     run(study.optimize_to(&other).args(["--seed", "8"])).expect_code(0);

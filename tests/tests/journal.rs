@@ -18,9 +18,7 @@ use capo_tests::study::Study;
 use serde_json::{Value, json};
 
 fn finished_study() -> (Study, Stub) {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub();
     run(&mut study.optimize()).expect_code(0);
     (study, stub)
 }
@@ -152,9 +150,7 @@ fn show_and_export_read_a_journal_alone() {
 
 #[test]
 fn a_directory_that_cannot_be_written_is_told_before_anything_is_asked() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub();
     let folder = study.file("locked");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();

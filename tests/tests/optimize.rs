@@ -8,9 +8,7 @@ use serde_json::Value;
 
 #[test]
 fn a_search_ends_with_a_feasible_prompt_and_a_journal_that_verifies() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, _stub) = Study::new("http://unused").on_stub();
     let result = run(&mut study.optimize()).expect_code(0).json();
 
     assert_eq!(result["status"], "feasible");
@@ -33,9 +31,7 @@ fn a_search_ends_with_a_feasible_prompt_and_a_journal_that_verifies() {
 
 #[test]
 fn the_json_result_has_what_scripts_rely_on() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub();
     let ended = run(&mut study.optimize()).expect_code(0);
     assert_eq!(
         ended.stdout.trim_end().lines().count(),
@@ -89,9 +85,7 @@ fn the_json_result_has_what_scripts_rely_on() {
 
 #[test]
 fn a_finished_run_costs_nothing_to_run_again() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub();
     let first = run(&mut study.optimize()).expect_code(0).json();
     let (requests, lines) = (stub.requests(), events(&study.journal()).len());
     let second = run(&mut study.optimize()).expect_code(0).json();
@@ -158,9 +152,7 @@ fn never_more_calls_at_once_than_allowed() {
 
 #[test]
 fn a_dry_run_asks_nobody_and_says_what_it_would_cost() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub();
     let ended = run(study.optimize().arg("--dry-run")).expect_code(0);
     assert_eq!(stub.requests(), 0);
     assert!(!study.journal().exists());

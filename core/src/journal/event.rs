@@ -372,10 +372,10 @@ pub struct PaidAnswer {
     pub response: ChatResponse,
 }
 
-/// A provider took a batch of calls. A resumed run waits for it in place of asking again.
+/// A provider took a batch of calls, or was about to be given it. A resumed run waits for it in place of asking again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BatchEvent {
-    /// The provider's name for it.
+    /// The provider's name for it, or what finds that in the provider's list.
     pub id: String,
     /// What tells its calls from all others, in order.
     pub requests: Vec<String>,

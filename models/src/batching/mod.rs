@@ -4,6 +4,7 @@
 //! each as its own reply would have been, so that failures, prices and further tries are the usual ones. Nobody drives a
 //! batch but those who wait for it. What is durable of it, and why, [`Batches`] says.
 
+mod again;
 mod outcome;
 
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ use rig_core::http_client::Result as Answered;
 use rig_reqwest::reqwest;
 use serde_json::{Value, json};
 
+use self::again::UPLOADED;
 pub(crate) use self::outcome::Stopped;
 use self::outcome::{Outcome, cancelled, expired, failed, refusal, reply, status_of};
 use crate::limiter::MOST_IN_BATCH;
@@ -47,6 +49,9 @@ const LONGEST_PAUSE: u32 = 6;
 
 /// What `OpenAI` answers the calls of a batch as.
 const ENDPOINT: &str = "/v1/chat/completions";
+
+/// How long the journal is given to have a batch that may be taken next.
+const NOTING: Duration = Duration::from_millis(20);
 
 /// Hands requests in together.
 pub(crate) struct Batcher {
@@ -153,7 +158,7 @@ impl Batcher {
         let mut state = lock(&self.state);
         let running = state.earlier.entry(id).or_insert_with_key(|id| {
             let (door, way, id) = (Arc::clone(&self.door), way.clone(), id.clone());
-            let waiting = async move { Arc::new(door.wait(&way, &id, calls, Duration::ZERO).await) };
+            let waiting = async move { Arc::new(door.wait_again(&way, &id, calls).await) };
             waiting.boxed().shared()
         });
         Some(running.clone())
@@ -221,9 +226,12 @@ impl Door {
         }
     }
 
-    /// Hands a batch in and notes it. Returns its id.
+    /// Hands a batch in and notes it. Returns its id. `OpenAI`'s is noted before as well, by the file of its calls: its list
+    /// of batches tells whether it took that one.
     async fn hand_in(&self, way: &Way, requests: &IndexMap<String, Bytes>) -> Result<String, Outcome> {
         let _handing_in = self.batches.hand_in();
+        let keys: Vec<String> = requests.keys().cloned().collect();
+        let mut uploaded = None;
         let asked = if way.is_anthropic {
             let asked = requests.iter().map(|(id, body)| {
                 let params = parsed(body);
@@ -240,33 +248,58 @@ impl Door {
                 .ask(way, Method::POST, "/files", Some((&*kind, form)))
                 .await?;
             let file = identifier(&parsed(&file)["id"])?;
+            let name = uploaded.insert(format!("{UPLOADED}{file}"));
+            self.batches.note(name, keys.clone());
+            time::sleep(NOTING).await;
             json!({ "input_file_id": file, "endpoint": ENDPOINT, "completion_window": "24h" })
         };
         let asked = Some(("application/json", asked.to_string().into()));
-        let batch = self.ask(way, Method::POST, "/batches", asked).await?;
-        let id = identifier(&parsed(&batch)["id"])?;
-        self.batches.note(&id, requests.keys().cloned().collect());
+        let taken = self.ask(way, Method::POST, "/batches", asked).await;
+        if let (Err(refusal), Some(name)) = (&taken, &uploaded)
+            && refusal.passes()
+        {
+            // Whoever asks again finds it if it was taken all the same.
+            self.batches.recall(name, &keys);
+        }
+        let id = identifier(&parsed(&taken?)["id"])?;
+        self.batches.note(&id, keys);
         Ok(id)
     }
 
-    /// Looks at a batch until it is answered, at first after `pause`. What passes is waited for, however long it takes.
-    async fn wait(&self, way: &Way, id: &str, calls: usize, mut pause: Duration) -> Answers {
+    /// Looks at a batch until it is answered, at first after `pause`.
+    async fn wait(&self, way: &Way, id: &str, calls: usize, pause: Duration) -> Answers {
         self.batches.wait_for(BatchUnderWay {
             model: self.model.clone(),
             id: id.to_owned(),
             calls,
         });
+        let answers = self.insist(way, id, pause, || self.look_at(way, id)).await;
+        self.batches.ended(id);
+        answers.unwrap_or_else(|refusal| Answers::none(refusal.of(id), false))
+    }
+
+    /// Looks until there is something, at first after `pause`. What passes is waited for, however long it takes.
+    async fn insist<T, Looked>(
+        &self,
+        way: &Way,
+        id: &str,
+        mut pause: Duration,
+        look: impl Fn() -> Looked,
+    ) -> Result<T, Outcome>
+    where
+        Looked: Future<Output = Result<Option<T>, Outcome>>,
+    {
         let mut is_told = false;
-        let answers = loop {
+        loop {
             time::sleep(pause).await;
             pause = (2 * pause).clamp(self.look, LONGEST_PAUSE * self.look);
-            let looked = self.look_at(way, id).await;
+            let looked = look().await;
             if looked.is_ok() && std::mem::take(&mut is_told) {
                 let (model, host) = (self.model.clone(), host(&way.root));
                 self.batches.tell(Notice::Answered { model, host });
             }
             match looked {
-                Ok(Some(answers)) => break answers,
+                Ok(Some(found)) => return Ok(found),
                 Ok(None) => {}
                 Err(refusal) if refusal.passes() => {
                     if !std::mem::replace(&mut is_told, true) {
@@ -274,11 +307,9 @@ impl Door {
                         self.tell(way, kind, format!("batch {id}: {why}"), pause);
                     }
                 }
-                Err(refusal) => break Answers::none(refusal.of(id), false),
+                Err(refusal) => return Err(refusal),
             }
-        };
-        self.batches.ended(id);
-        answers
+        }
     }
 
     /// Tells why a batch is waited for.

@@ -43,6 +43,10 @@ struct Provider {
 struct State {
     uploaded: Vec<Value>,
     batches: Vec<Vec<Value>>,
+    /// The files of the calls of each batch.
+    files: Vec<Value>,
+    /// Whether it is not said that a batch was taken.
+    is_silent: bool,
     is_slow: bool,
     /// How long it takes to be answered that a batch is taken.
     taking: Duration,
@@ -97,21 +101,36 @@ impl Provider {
                 assert!(text.contains("name=\"purpose\"\r\n\r\nbatch\r\n"), "{text}");
                 let lines = text.lines().filter(|line| line.starts_with('{'));
                 state.uploaded = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
-                json!({ "id": "file-1" })
+                json!({ "id": format!("file-{}", state.batches.len()) })
             }
             ("POST", ["batches"]) => {
                 let asked: Value = serde_json::from_str(&text).unwrap();
                 let requests = asked["requests"].as_array().cloned();
                 let requests = requests.unwrap_or_else(|| {
-                    assert_eq!(asked["input_file_id"], "file-1");
+                    state.files.push(asked["input_file_id"].clone());
                     assert_eq!(asked["completion_window"], "24h");
                     std::mem::take(&mut state.uploaded)
                 });
                 state.batches.push(requests);
+                if std::mem::take(&mut state.is_silent) {
+                    return ResponseTemplate::new(502);
+                }
                 let taken = json!({ "id": format!("batch_{}", state.batches.len() - 1) });
                 return ResponseTemplate::new(200)
                     .set_body_json(taken)
                     .set_delay(state.taking);
+            }
+            // The latest first, one a page.
+            ("GET", ["batches"]) => {
+                let after = request.url.query_pairs().find(|(name, _)| name == "after");
+                let end = after.map_or(state.files.len(), |(_, id)| {
+                    id.replace("batch_", "").parse().unwrap()
+                });
+                let listed = (0..end).rev().take(1);
+                let listed = listed.map(
+                    |batch| json!({ "id": format!("batch_{batch}"), "input_file_id": state.files[batch] }),
+                );
+                json!({ "data": listed.collect::<Vec<_>>(), "has_more": end > 1 })
             }
             ("GET", ["batches", _]) if state.is_slow => {
                 json!({ "status": "in_progress", "processing_status": "in_progress" })
@@ -239,11 +258,18 @@ async fn answers(model: &Rc<dyn Llm>) -> Vec<ChatResponse> {
     answers
 }
 
-/// Waits until a batch is noted, while `calls` are under way, which are then dropped.
+/// The batches that are noted with the id that the provider gave them.
+fn taken(batches: &Batches) -> Vec<(String, Vec<String>)> {
+    let mut noted = batches.take_noted();
+    noted.retain(|(id, _)| id.starts_with("batch_"));
+    noted
+}
+
+/// Waits until a batch that was taken is noted, while `calls` are under way, which are then dropped.
 async fn noted(calls: impl Future, batches: &Batches) -> Vec<(String, Vec<String>)> {
     let noted = async {
         loop {
-            match batches.take_noted() {
+            match taken(batches) {
                 none if none.is_empty() => tokio::time::sleep(Duration::from_millis(5)).await,
                 noted => break noted,
             }
@@ -267,7 +293,7 @@ async fn calls_that_come_together_are_one_batch_at_half_the_listed_price() {
             assert_eq!(answer.failed_tries, None);
         }
         assert_eq!(provider.sizes(), [3], "{}", subject.provider);
-        let noted = batches.take_noted();
+        let noted = taken(&batches);
         assert_eq!(
             (noted.len(), noted[0].0.as_str(), noted[0].1.len()),
             (1, "batch_0", 3)
@@ -443,6 +469,37 @@ async fn a_later_process_waits_for_the_batch_that_a_killed_one_handed_in() {
 }
 
 #[tokio::test]
+async fn a_batch_whose_taking_was_not_answered_is_found_by_what_was_noted_before() {
+    let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
+    let journaled = left(SUBJECTS[0], &server, &provider).await;
+    let before = [("uploaded:file-0".to_owned(), journaled[0].1.clone())];
+    // Another one is listed before it.
+    let (another, _) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
+    let third = another.chat(ChatRequest::new(vec![Message::user("Third?")]));
+    third.await.unwrap();
+    answers(&recalling(&server, SUBJECTS[0], &before)).await;
+    assert_eq!(provider.sizes(), [3, 1]);
+
+    // Or by the same process.
+    let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
+    provider.set(|state| state.is_silent = true);
+    let (model, batches) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
+    answers(&model).await;
+    assert_eq!(provider.sizes(), [3]);
+    assert_eq!(batches.take_noted()[0].0, "uploaded:file-0");
+}
+
+#[tokio::test]
+async fn a_batch_that_was_noted_and_not_taken_is_asked_anew() {
+    let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
+    let (first, batches) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
+    answers(&first).await;
+    let not_taken = [("uploaded:file-7".to_owned(), taken(&batches)[0].1.clone())];
+    answers(&recalling(&server, SUBJECTS[0], &not_taken)).await;
+    assert_eq!(provider.sizes(), [3, 3]);
+}
+
+#[tokio::test]
 async fn what_failed_in_an_earlier_process_is_asked_anew() {
     for subject in BOTH {
         let sizes = resumed(subject, |batch, number| match (batch, number) {
@@ -517,7 +574,7 @@ async fn an_interruption_leaves_the_batch_and_counts_nothing() {
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(batches.take_noted().len(), 1);
+        assert_eq!(taken(&batches).len(), 1);
         let asked = server.received_requests().await.unwrap();
         assert!(asked.iter().all(|request| !request.url.path().contains("cancel")));
     }

@@ -25,6 +25,9 @@ pub use thirtyfour::Key;
 /// How long anything may take that a person would wait for.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// How long a browser that was killed may take to be gone.
+const GOING: Duration = Duration::from_secs(10);
+
 /// A browser with a fresh profile, so nothing is cached; closed when dropped.
 pub struct Browser {
     /// What drives it.
@@ -34,7 +37,8 @@ pub struct Browser {
     webdriver: Child,
     /// Where it saves what it downloads.
     downloads: TempDir,
-    _profile: TempDir,
+    /// Where it and its driver keep all else: the profile, and what would stay in the system's folder of temporary files.
+    files: TempDir,
 }
 
 impl Browser {
@@ -46,20 +50,22 @@ impl Browser {
     /// When the browser or its driver is missing (`cargo xtask setup` installs them) or does not start.
     pub async fn start(page: &str, arguments: &[&str], logs: &[&str]) -> Self {
         let port = free_port();
-        let (profile, downloads) = (folder(), folder());
+        let (files, downloads) = (folder(), folder());
         let (program, capabilities): (_, Capabilities) = if is_firefox() {
             ("geckodriver", firefox(arguments, downloads.path()).into())
         } else {
-            let capabilities = chromium(arguments, logs, profile.path(), downloads.path());
+            let profile = files.path().join("profile");
+            let capabilities = chromium(arguments, logs, &profile, downloads.path());
             ("chromedriver", capabilities.into())
         };
         let mut webdriver = process::Command::new(program);
         webdriver
             .arg(format!("--port={port}"))
+            .env("TMPDIR", files.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         if is_firefox() {
-            webdriver.arg("--profile-root").arg(profile.path());
+            webdriver.arg("--profile-root").arg(files.path());
         }
         let webdriver = webdriver.process_group(0).spawn();
         let webdriver = webdriver.expect("the browser's driver starts; `cargo xtask setup` installs it");
@@ -72,7 +78,7 @@ impl Browser {
             page: page.trim_end_matches('/').to_owned(),
             webdriver,
             downloads,
-            _profile: profile,
+            files,
         }
     }
 
@@ -146,6 +152,17 @@ impl Browser {
             return Boolean(found)";
         self.until(&format!("there is a button `{name}`"), async || {
             self.js_with(script, vec![json!(name)]).await == json!(true)
+        })
+        .await;
+    }
+
+    /// Clicks the first element that a selector finds, waiting until there is one.
+    pub async fn click_at(&self, selector: &str) {
+        let script = "const found = document.querySelector(arguments[0]);
+            if (found) found.click();
+            return Boolean(found)";
+        self.until(&format!("there is `{selector}`"), async || {
+            self.js_with(script, vec![json!(selector)]).await == json!(true)
         })
         .await;
     }
@@ -352,6 +369,14 @@ impl Drop for Browser {
         let group = Pid::from_raw(self.webdriver.id().cast_signed());
         let _ = killpg(group, Signal::SIGKILL);
         let _ = self.webdriver.wait();
+        // The rest of the group may write until it has ended too.
+        let started = Instant::now();
+        while std::fs::remove_dir_all(self.files.path()).is_err()
+            && self.files.path().exists()
+            && started.elapsed() < GOING
+        {
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! New study: the dollars that a run may spend, and the prices by which they are counted.
 
 use capo_browser::{Browser, Key};
-use capo_tests::stub::Stub;
 use capo_tests::study::Study;
 use serde_json::Value;
 
@@ -11,9 +10,7 @@ use crate::typing::{CAN_RUN, CHOOSE_OPENAI, held};
 
 #[tokio::test]
 async fn dollars_want_a_price_before_the_run_and_are_counted_by_it() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(std::time::Duration::ZERO, Some(SECRET));
     let browser = crate::set_up(&study, "").await;
     browser.type_in("Key of task agent", SECRET).await;
     browser.type_in("Dollars", "2").await;

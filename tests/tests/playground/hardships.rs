@@ -106,6 +106,25 @@ async fn a_run_goes_on_where_the_browser_stores_no_more() {
 }
 
 #[tokio::test]
+async fn a_page_that_finds_no_room_to_be_kept_says_so_and_works() {
+    let host = Host::start();
+    let browser = Browser::start(host.address(), &[], &["browser"]).await;
+    // What does not keep the page is of its origin already.
+    let script = format!("{}/boot.js", browser.page);
+    browser.driver.goto(script).await.unwrap();
+    let quota = json!({ "origin": browser.page, "quotaSize": 1 << 20 });
+    browser.devtools("Storage.overrideQuotaForOrigin", quota).await;
+    browser.go("/").await;
+    browser
+        .until("it says why", async || {
+            let told = browser.console().await;
+            told.contains("The page is not kept in this browser") && told.contains("Quota")
+        })
+        .await;
+    browser.until_shown("Run the help-desk study").await;
+}
+
+#[tokio::test]
 async fn a_worker_that_does_not_load_can_be_started_again() {
     // From the start: the service worker keeps no file that is not of its version.
     let host = Host::of_copy();
@@ -120,9 +139,9 @@ async fn a_worker_that_does_not_load_can_be_started_again() {
 
 #[tokio::test]
 async fn a_server_that_goes_away_is_waited_for() {
-    let study = Study::new("http://unused").with_agent("retries = 1");
-    let mut stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, mut stub) = Study::new("http://unused")
+        .with_agent("retries = 1")
+        .on_stub_with(LATENCY, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     hold_after(&browser, &stub, 30, "Run study").await;
     stub.leave();
@@ -155,9 +174,9 @@ async fn a_run_over_the_network_pauses_without_one_and_goes_on_with_it() {
 
 #[tokio::test]
 async fn a_pilot_whose_server_goes_away_waits_for_it() {
-    let study = Study::new("http://unused").with_agent("retries = 1");
-    let mut stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, mut stub) = Study::new("http://unused")
+        .with_agent("retries = 1")
+        .on_stub_with(LATENCY, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     hold_after(&browser, &stub, 2, "Measure the seed prompt on 5 examples first").await;
     stub.leave();

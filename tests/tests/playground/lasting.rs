@@ -13,9 +13,7 @@ use crate::{LATENCY, SECRET, hold_after, pause_after, set_up};
 
 #[tokio::test]
 async fn a_second_tab_follows_a_run_and_says_where_it_goes_on() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(LATENCY, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     hold_after(&browser, &stub, 30, "Run study").await;
     let address = browser.js("return location.href").await;
@@ -47,9 +45,7 @@ async fn a_second_tab_follows_a_run_and_says_where_it_goes_on() {
 
 #[tokio::test]
 async fn a_run_waits_after_its_pilot_says_what_to_expect_and_pays_for_nothing_twice() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(LATENCY, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     browser.click("Measure the seed prompt on 5 examples first").await;
     browser
@@ -66,9 +62,7 @@ async fn a_run_waits_after_its_pilot_says_what_to_expect_and_pays_for_nothing_tw
 
 #[tokio::test]
 async fn a_pilot_that_is_paused_and_reloaded_becomes_no_whole_study_unasked() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(LATENCY, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     // Four are under way at once: the fifth is not begun.
     pause_after(&browser, &stub, 0, "Measure the seed prompt on 5 examples first").await;
@@ -88,9 +82,7 @@ async fn a_pilot_that_is_paused_and_reloaded_becomes_no_whole_study_unasked() {
 
 #[tokio::test]
 async fn a_tab_that_watched_a_pilot_says_what_it_waits_for() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(LATENCY, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     hold_after(&browser, &stub, 0, "Measure the seed prompt on 5 examples first").await;
     let address = browser.js("return location.href").await;
@@ -278,9 +270,9 @@ async fn times_and_the_spend_outlast_a_reload() {
 
 #[tokio::test]
 async fn a_budget_is_raised_above_what_is_spent() {
-    let study = Study::new("http://unused").with_budget("rollouts = 40");
-    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, _stub) = Study::new("http://unused")
+        .with_budget("rollouts = 40")
+        .on_stub_with(Duration::ZERO, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     browser.click("Run study").await;
     browser.click("Raise the budget…").await;

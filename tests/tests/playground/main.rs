@@ -197,9 +197,7 @@ async fn a_table_study_survives_rate_limits_and_a_bad_key() {
 
 #[tokio::test]
 async fn a_reload_in_the_midst_repeats_no_call() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(LATENCY, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     // The run comes to a halt on its own in its midst: nothing is under way when the tab goes.
     pause_after(&browser, &stub, 30, "Run study").await;
@@ -245,9 +243,7 @@ async fn pause_after(browser: &Browser, stub: &Stub, calls: u64, begin: &str) {
 
 #[tokio::test]
 async fn two_tabs_take_turns_at_a_run_and_pay_for_nothing_twice() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(LATENCY, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     pause_after(&browser, &stub, 30, "Run study").await;
     let address = browser.js("return location.href").await;
@@ -283,9 +279,7 @@ async fn two_tabs_take_turns_at_a_run_and_pay_for_nothing_twice() {
 
 #[tokio::test]
 async fn a_change_taken_back_stands_nowhere() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(LATENCY, Some(SECRET));
     let browser = set_up(&study, SECRET).await;
     hold_after(&browser, &stub, 30, "Run study").await;
     let multiplier = "const [slider] = document.querySelectorAll('[id^=steer-m-]');
@@ -353,9 +347,7 @@ async fn a_steered_threshold_stands_in_the_journal() {
 
 #[tokio::test]
 async fn a_journal_of_the_command_line_shows_the_same_result() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, _stub) = Study::new("http://unused").on_stub();
     run(&mut study.optimize()).expect_code(0);
     let events = events(&study.journal());
     let finished = of_kind(&events, "finished");

@@ -2,7 +2,6 @@
 
 use capo_browser::{Browser, Key};
 use capo_tests::program::run;
-use capo_tests::stub::Stub;
 use capo_tests::study::Study;
 use serde_json::json;
 
@@ -102,9 +101,7 @@ async fn mistyped_text_stays_and_its_link_leads_there() {
 
 #[tokio::test]
 async fn a_journal_taken_to_new_study_is_opened() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, _stub) = Study::new("http://unused").on_stub();
     run(&mut study.optimize()).expect_code(0);
     let browser = open("/study").await;
     browser.choose("Study file", &study.journal()).await;

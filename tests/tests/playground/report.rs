@@ -87,9 +87,7 @@ fn made(report: &Path, journals: &[&Path]) {
 
 /// A study whose journal holds a finished run, and who answers it.
 fn ended() -> (Study, Stub) {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub();
     run(&mut study.optimize()).expect_code(0);
     (study, stub)
 }

@@ -97,8 +97,7 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
     ada.click("Delete").await;
     ada.until_shown("Delete the data set rows.csv?").await;
     assert_eq!(barriers(&ada).await, Vec::<String>::new());
-    ada.js("document.querySelector('dialog[open] button[type=submit]').click(); return true")
-        .await;
+    ada.click_at("dialog[open] button[type=submit]").await;
     ada.until("one is back at the project", async || {
         address(&ada).await == "/team/projects/help-desk"
     })

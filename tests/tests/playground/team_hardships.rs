@@ -44,9 +44,7 @@ fn unanswered(books: &Books) -> Vec<&Question> {
 async fn a_server_that_is_killed_goes_on_with_the_run_and_the_page_with_it() {
     let folder = TempDir::new().unwrap();
     let (server, link) = server(&folder);
-    let study = Study::new("http://unused");
-    let reference = Stub::start(study.models().script());
-    let study = study.with("http://unused", &reference.base_url);
+    let (study, reference) = Study::new("http://unused").on_stub();
     let whole = study.file("whole.jsonl");
     run(&mut study.optimize_to(&whole)).expect_code(0);
     let stub = Stub::start_with(Duration::ZERO, Some(SECRET), study.models().script());

@@ -162,7 +162,6 @@ async fn a_member_runs_a_study_with_a_key_that_the_page_never_has() {
     ada.until_shown("Add a key").await;
     ada.click("Delete").await;
     ada.until_shown("Delete the key stub?").await;
-    ada.js("document.querySelector('dialog[open] button[type=submit]').click(); return true")
-        .await;
+    ada.click_at("dialog[open] button[type=submit]").await;
     ada.until_shown("With one, members ask models").await;
 }

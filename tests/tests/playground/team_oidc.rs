@@ -108,10 +108,8 @@ async fn who_signs_in_at_the_issuer_is_back_where_they_were() {
         !bea.text("main").await.contains("Present password"),
         "there is none"
     );
-    bea.js("document.querySelector('#identities-plate button.link').click(); return true")
-        .await;
-    bea.js("document.querySelector('dialog[open] button[type=submit]').click(); return true")
-        .await;
+    bea.click_at("#identities-plate button.link").await;
+    bea.click_at("dialog[open] button[type=submit]").await;
     bea.until_shown("the only way into the account").await;
     let history = bea
         .js("return JSON.stringify([location.href, { ...sessionStorage }])")

@@ -179,14 +179,12 @@ async fn a_run_on_the_server_is_watched_and_told_what_to_do() {
         browser.until_shown("project help-desk, started by ada").await;
         until_count(browser, ROWS, 1).await;
     }
-    bea.js("document.querySelector('table.runs tbody input').click(); return true")
-        .await;
+    bea.click_at("table.runs tbody input").await;
     bea.until_shown("Editors of a run’s project rename and delete it.")
         .await;
     let offered = bea.text("main").await;
     assert!(offered.contains("Export") && !offered.contains("Delete…") && !offered.contains("Rename…"));
-    bea.js("document.querySelector('table.runs th a').click(); return true")
-        .await;
+    bea.click_at("table.runs th a").await;
     bea.click("Result").await;
     bea.until_shown("Copy prompt").await;
 
@@ -300,11 +298,7 @@ async fn a_run_is_followed_while_it_is_shown_and_forgotten_when_it_is_deleted_el
     }
     ada.go("/runs").await;
     ada.js(COUNT).await;
-    ada.js_with(
-        "document.querySelector(`table.runs a[href=\"${arguments[0]}\"]`).click(); return true",
-        vec![json!(runs[0])],
-    )
-    .await;
+    ada.click_at(&format!("table.runs a[href=\"{}\"]", runs[0])).await;
     ada.until_shown("scheduled on the server").await;
     until_count(&ada, OPEN, 1).await;
     ada.click("Constraint dynamics").await;

@@ -108,8 +108,7 @@ async fn a_rewriter_is_trained_and_used() {
     ada.click("Start the training").await;
     ada.until_shown("Choose a run whose study it takes").await;
     ada.type_in("Name", "First lessons").await;
-    let tick = "document.querySelector('fieldset input[type=checkbox]').click(); return true";
-    ada.js(tick).await;
+    ada.click_at("fieldset input[type=checkbox]").await;
     ada.fill("Settings", SETTINGS).await;
     ada.js(REFUSE_ONCE).await;
     ada.click("Start the training").await;
@@ -141,8 +140,7 @@ async fn a_rewriter_is_trained_and_used() {
     ada.go(&training).await;
     // The run that it learned from is a link that leads to it.
     ada.until_shown("Runs").await;
-    ada.js("document.querySelector('table.facts a.id').click(); return true")
-        .await;
+    ada.click_at("table.facts a.id").await;
     ada.until_shown("project help-desk, started by ada").await;
 
     let bea = browser(&server).await;
@@ -164,8 +162,7 @@ async fn a_rewriter_is_trained_and_used() {
     ada.go(&training).await;
     ada.click("Delete").await;
     ada.until_shown("Its checkpoints go with it").await;
-    ada.js("document.querySelector('dialog[open] button[type=submit]').click(); return true")
-        .await;
+    ada.click_at("dialog[open] button[type=submit]").await;
     ada.until_shown("Trained rewriters").await;
     ada.until_shown("None yet. A rewriter learns").await;
     use_on_rows(&ada).await;

@@ -3,7 +3,6 @@
 use capo_browser::Browser;
 use capo_tests::journal::events;
 use capo_tests::program::run;
-use capo_tests::stub::Stub;
 use capo_tests::study::Study;
 use serde_json::{Value, json};
 
@@ -87,9 +86,7 @@ fn of_both_sides() -> Value {
 
 #[tokio::test]
 async fn a_trace_tells_both_sides_calls_apart_and_what_they_changed() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, _stub) = Study::new("http://unused").on_stub();
     run(&mut study.optimize()).expect_code(0);
     let mut lines = events(&study.journal());
     let at = lines.iter().position(|line| line["event"] == "rollout").unwrap();

@@ -245,9 +245,7 @@ async fn what_a_provider_refuses_is_told_before_the_run() {
 
 #[tokio::test]
 async fn a_refused_key_is_asked_for_where_it_is_told() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(std::time::Duration::ZERO, Some(SECRET));
     let browser = crate::set_up(&study, "").await;
     browser.type_in("Key of task agent", "sk-a-wrong-one").await;
     browser.click("Run study").await;
@@ -281,9 +279,7 @@ async fn a_refused_key_is_asked_for_where_it_is_told() {
 
 #[tokio::test]
 async fn a_key_refused_before_the_study_begins_is_asked_for_too() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(std::time::Duration::ZERO, Some(SECRET));
     let browser = crate::set_up(&study, "").await;
     browser.type_in("Key of task agent", "sk-a-wrong-one").await;
     browser.click("Measure the seed prompt on 5 examples first").await;
@@ -301,15 +297,12 @@ async fn a_key_refused_before_the_study_begins_is_asked_for_too() {
 
 #[tokio::test]
 async fn keys_kept_here_are_offered_where_a_run_asks_for_one() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(crate::LATENCY, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let (study, stub) = Study::new("http://unused").on_stub_with(crate::LATENCY, Some(SECRET));
     let browser = crate::set_up(&study, "").await;
     browser.type_in("Key of task agent", SECRET).await;
     browser.click("Keys").await;
     browser.until_shown("Keys of this tab").await;
-    let remember = "document.querySelector('dialog[open] input[type=checkbox]').click()";
-    browser.js(remember).await;
+    browser.click_at("dialog[open] input[type=checkbox]").await;
     browser.type_in("Passphrase", "correct horse battery").await;
     browser
         .type_in("The same once more", "correct horse battery")
@@ -359,11 +352,9 @@ async fn without_constraints_the_live_page_has_no_holes() {
 
 #[tokio::test]
 async fn one_constraint_leaves_its_plates_wider_than_tall() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(std::time::Duration::ZERO, None, study.models().script());
-    let study = study
-        .with("http://unused", &stub.base_url)
-        .with("api_key_env = \"CAPO_TEST_KEY\"\n", "");
+    let (study, _stub) = Study::new("http://unused")
+        .with("api_key_env = \"CAPO_TEST_KEY\"\n", "")
+        .on_stub_with(std::time::Duration::ZERO, None);
     let browser = crate::set_up(&study, "").await;
     browser.click("Run study").await;
     browser.until_shown("Finished.").await;
@@ -403,11 +394,9 @@ async fn all_duplicates_of_a_table_are_left_out_with_one_press() {
 
 #[tokio::test]
 async fn a_server_that_wants_a_key_after_all_is_given_one() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
-    let study = study
-        .with("http://unused", &stub.base_url)
-        .with("api_key_env = \"CAPO_TEST_KEY\"\n", "");
+    let (study, stub) = Study::new("http://unused")
+        .with("api_key_env = \"CAPO_TEST_KEY\"\n", "")
+        .on_stub_with(std::time::Duration::ZERO, Some(SECRET));
     let browser = crate::set_up(&study, "").await;
     browser.click("Run study").await;
     let host = stub
