@@ -90,7 +90,7 @@ fn calls_stop_at_their_limit_and_not_before_what_was_kept_for_the_evaluation() {
 
 #[test]
 fn no_call_starts_once_the_tokens_are_spent() {
-    let (study, stub) = Study::new("http://unused").with_budget("tokens = 1000").on_stub();
+    let (study, _stub) = Study::new("http://unused").with_budget("tokens = 1000").on_stub();
     let result = run(&mut study.optimize()).expect_code(3).json();
     let spent = ["input_tokens", "output_tokens"].map(|field| result["usage"][field].as_u64().unwrap());
     let spent: u64 = spent.iter().sum();
