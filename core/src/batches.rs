@@ -63,7 +63,8 @@ impl Batches {
         self.state().being_handed_in > 0
     }
 
-    /// Notes a batch that the provider took, or is about to be given. Whoever notes it waits for something at once, and the journal has it then.
+    /// Notes a batch that the provider took, or is about to be given. Whoever notes it waits for something at once, and
+    /// the journal has it then.
     pub fn note(&self, id: &str, requests: Vec<String>) {
         self.state().noted.push((id.to_owned(), requests));
     }
