@@ -15,7 +15,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use rig_core::http_client::{Error, HttpClientExt, LazyBody, MultipartForm, Result, StreamingResponse};
 use rig_core::wasm_compat::{WasmBoxedFuture, WasmCompatSend, WasmCompatSync};
 use rig_reqwest::{ReqwestClient, reqwest};
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -240,7 +239,8 @@ fn has_costly_arguments(body: &[u8]) -> bool {
         }
     }
     fn is_cheap(text: &str, left: &mut usize) -> bool {
-        if serde_json::from_str::<IgnoredAny>(text).is_ok() {
+        // Unlike `IgnoredAny`, a `Value` is not read to any depth.
+        if serde_json::from_str::<Value>(text).is_ok() {
             return true;
         }
         let rest = left.checked_sub(text.len());
@@ -269,8 +269,7 @@ fn nesting(text: &str) -> usize {
 async fn recorded(read: impl Future<Output = Result<Bytes>>, reply: &Mutex<Reply>) -> Result<Bytes> {
     let body = match read.await {
         Ok(body) if has_costly_arguments(&body) => {
-            let why =
-                "the arguments of a tool call are no JSON, and too long or too deeply nested to be mended";
+            let why = "the arguments of a tool call are no JSON that can be read or mended: too long, or too deeply nested";
             Err(Error::instance(Refused(why.to_owned())))
         }
         read => read,

@@ -310,7 +310,12 @@ async fn arguments_nested_without_end_cost_no_time() {
         )
     };
     let started = Instant::now();
-    for arguments in ["[".repeat(100_000), format!("{{\"a\": [{}", "1,".repeat(100_000))] {
+    let whole = format!("{{\"a\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    for arguments in [
+        "[".repeat(100_000),
+        format!("{{\"a\": [{}", "1,".repeat(100_000)),
+        whole,
+    ] {
         let (answer, _) = ask(PLAIN, vec![call(arguments)], json!({ "retries": 0 })).await;
         let (kind, message, ..) = failed(answer);
         assert_eq!(kind, FailureKind::Malformed);
