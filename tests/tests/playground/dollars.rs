@@ -10,7 +10,7 @@ use crate::typing::{CAN_RUN, CHOOSE_OPENAI, held};
 
 #[tokio::test]
 async fn dollars_want_a_price_before_the_run_and_are_counted_by_it() {
-    let (study, stub) = Study::new("http://unused").on_stub_with(std::time::Duration::ZERO, Some(SECRET));
+    let (study, _stub) = Study::new("http://unused").on_stub_with(std::time::Duration::ZERO, Some(SECRET));
     let browser = crate::set_up(&study, "").await;
     browser.type_in("Key of task agent", SECRET).await;
     browser.type_in("Dollars", "2").await;
