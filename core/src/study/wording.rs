@@ -120,6 +120,9 @@ fn given(found: &str) -> String {
     }
 }
 
+/// Of how many keys or items side by side the one at fault is looked for: each is left out of a copy of the whole.
+const MOST_SIDE_BY_SIDE: usize = 256;
+
 /// Reads a table whose keys belong to a kind, and names the key that holds what it cannot hold.
 ///
 /// # Errors
@@ -136,7 +139,8 @@ pub fn read_table<T: DeserializeOwned>(table: &Table) -> Result<T, String> {
 }
 
 /// The dotted path of the key that a parser's message on a table is about: without what it holds something else is wrong,
-/// or nothing. None where a key is missing or unknown, which the message names.
+/// or nothing. Of more than 256 keys or items side by side none is named, only what holds them. None where a key is missing
+/// or unknown, which the message names.
 pub fn at_fault<T: DeserializeOwned>(table: &Table, message: &str) -> Option<String> {
     if message.starts_with("missing field") || message.starts_with("unknown field") {
         return None;
@@ -149,6 +153,9 @@ pub fn at_fault<T: DeserializeOwned>(table: &Table, message: &str) -> Option<Str
             Some(Value::Array(items)) => ((0..items.len()).map(|index| index.to_string()).collect(), true),
             _ => break,
         };
+        if names.len() > MOST_SIDE_BY_SIDE {
+            break;
+        }
         // That it is missing then says little of a key, and nothing of one that tells kinds of tables apart.
         let changes = |name: &str, may_be_missing: bool| {
             let Err(error) = serde_json::from_value::<T>(without(&whole, &place, name)) else {
@@ -278,6 +285,19 @@ mod tests {
                 unreachable!()
             };
             assert_eq!(read_table::<Settings>(&table).unwrap_err(), expected);
+        }
+        for (names, expected) in [
+            (MOST_SIDE_BY_SIDE, "`names[255]`: "),
+            (MOST_SIDE_BY_SIDE + 1, "`names`: "),
+        ] {
+            let mut names = vec![json!("a"); names];
+            names[255] = json!(1);
+            let table = Table::from_iter([
+                ("rounds".to_owned(), json!(1)),
+                ("names".to_owned(), json!(names)),
+            ]);
+            let told = read_table::<Settings>(&table).unwrap_err();
+            assert!(told.starts_with(expected), "{told}");
         }
         assert_eq!(
             plain("integer `99999999999999999999` as i128, expected any value"),
