@@ -113,6 +113,14 @@ fn the_exit_code_is_that_of_the_certificate() {
         "{}",
         strict.stdout
     );
+
+    let shared = ["--journal", "shared.jsonl"];
+    certify("You are a customer service agent.", &shared).expect_code(2);
+    let other = certify(text, &shared).expect_code(2);
+    let words =
+        "not tested: on the 300 examples kept for the test a prompt was tested before and not certified";
+    assert!(other.stdout.contains(words), "{}", other.stdout);
+    capo(&scratch, &["journal", "verify", "shared.jsonl"]).expect_code(0);
 }
 
 #[test]

@@ -66,8 +66,13 @@ pub(super) async fn tested(arena: &Arena, candidates: Vec<CandidateId>) -> (Vec<
     (certificates, None)
 }
 
-/// Measures a candidate on the reserve, block by block, until that decides or nothing is left.
+/// Measures a candidate on the reserve, block by block, until that decides or nothing is left; not where the reserve can
+/// certify it no more.
 pub(super) async fn test(arena: &Arena, candidate: CandidateId) -> (Option<Certificate>, Option<Halt>) {
+    let again = certify::again(arena.journal().borrow().state(), &candidate);
+    if again.is_some() {
+        return (again, None);
+    }
     let mut blocks = 0;
     loop {
         let standing = certify::after(arena.journal().borrow().state(), &candidate, blocks);

@@ -139,8 +139,8 @@ pub struct Finding {
     /// The same with all constraints' bounds holding at once (Bonferroni's correction).
     #[serde(deserialize_with = "Option::deserialize")]
     pub simultaneous: Option<f64>,
-    /// Where the test ended undecided: how many more examples would be needed at this cost; left out where no number would
-    /// do.
+    /// Where the test ended undecided: how many more examples than those measured would be needed at this cost; left out
+    /// where no number would do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<usize>,
     /// Why it cannot be tested.
@@ -163,12 +163,16 @@ pub struct Certificate {
     pub examples: usize,
     /// Whether the test came to its end; else something stopped it.
     pub ended: bool,
+    /// Whether nothing was tested, because a prompt that was tested before on the same reserve was not certified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
     /// Every constraint, by metric.
     pub constraints: IndexMap<String, Finding>,
 }
 
 impl Certificate {
-    /// How many more examples would be needed at these costs; `None` unless it is undecided, and where no number would do.
+    /// How many examples beyond the reserve would be needed at these costs; `None` unless it is undecided, and where no
+    /// number would do.
     pub fn more(&self) -> Option<usize> {
         let undecided = self
             .constraints
@@ -176,8 +180,9 @@ impl Certificate {
             .filter(|finding| finding.verdict == Verdict::Undecided);
         match self.verdict {
             Verdict::Undecided => undecided
-                .map(|finding| finding.more)
-                .try_fold(0, |most, more| Some(most.max(more?))),
+                .map(|finding| Some(finding.examples + finding.more?))
+                .try_fold(self.reserve + 1, |most, needed| Some(most.max(needed?)))
+                .map(|needed| needed - self.reserve),
             _ => None,
         }
     }
@@ -190,6 +195,11 @@ impl Certificate {
         match self.verdict {
             Verdict::Certified => format!("certified at {percent} % on n = {examples}"),
             Verdict::Refuted => format!("refuted at {percent} % on n = {examples}"),
+            Verdict::Undecided if self.again => format!(
+                "not tested: on the {} examples kept for the test a prompt was tested before and not certified, so that they \
+                 certify no other; keep examples for the test that no test has touched, in a new study",
+                self.reserve
+            ),
             Verdict::Undecided => {
                 let untestable = self.constraints.iter().find_map(|(metric, finding)| {
                     finding
@@ -202,9 +212,10 @@ impl Certificate {
                         format!("not decided: the test was stopped after {examples} of {} examples", self.reserve)
                     }
                     Some(more) => format!(
-                        "not decided on n = {examples}: about {more} more examples would be needed at this cost, in a new \
-                         test of {}",
-                        examples + more
+                        "not decided on n = {examples}: at this cost about {more} more examples would be needed than the {} \
+                         kept, in a new test of {} that no test has touched",
+                        self.reserve,
+                        self.reserve + more
                     ),
                     None => format!("not decided on n = {examples}: at this cost no number of examples would certify it"),
                 })

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use crate::world::{EFFORT, Probe, WorldModels, events, problem, resume, run, study};
+use crate::world::{EFFORT, Effort, Probe, WorldModels, events, problem, resume, run, study};
 use capo_core::arena::{Halt, RunOptions};
-use capo_core::certificate::{Test, Verdict};
+use capo_core::certificate::{Certificate, Test, Verdict};
 use capo_core::certify::{Tested, certify};
 use capo_core::evaluate::Evaluator;
 use capo_core::journal::{Event, Journal, MemoryJournal, Status};
@@ -243,6 +243,88 @@ fn any_prompt_can_be_tested_and_no_more_is_bought_than_decides() {
         "{}",
         certificate.sentence()
     );
+}
+
+#[test]
+fn after_a_prompt_that_was_not_certified_the_reserve_certifies_no_other() {
+    let (careful, cautious) = ("Act. care", "Act. haste haste");
+    let probe = probe();
+    let test = |prompt: &str, lines: Vec<String>| {
+        let (found, lines) = tested(study(1, "capo", EFFORT, CONFIRM), prompt, &probe, lines);
+        block_on(verify(&lines)).unwrap();
+        (found.certificate.unwrap(), lines)
+    };
+    let (first, lines) = test(careful, Vec::new());
+    assert_eq!((first.verdict, first.again), (Verdict::Undecided, false));
+    let (other, lines) = test(cautious, lines);
+    assert_eq!(
+        (other.verdict, other.again, other.examples),
+        (Verdict::Undecided, true, 0)
+    );
+    assert_eq!(probe.rollouts(), 60, "what can certify nothing is not bought");
+    assert!(
+        other.sentence().contains("no test has touched"),
+        "{}",
+        other.sentence()
+    );
+    assert_eq!(test(careful, lines).0, first);
+
+    let (certified, lines) = test(cautious, Vec::new());
+    assert_eq!(certified.verdict, Verdict::Certified);
+    let (next, _) = test(careful, lines);
+    assert_eq!((next.again, next.examples), (false, 60), "a sequence goes on");
+}
+
+#[test]
+fn a_raised_budget_tests_no_other_prompt_on_the_same_reserve() {
+    let effort: Effort = |example| if example.starts_with('e') { 1.6 } else { 1.0 };
+    let mut others = 0;
+    for seed in 0..4 {
+        let with = |rollouts: u32| {
+            let confirm = CONFIRM.replace("60", "20\nfinalists = 1");
+            let budget = format!("{confirm}[budget]\nrollouts = {rollouts}\n");
+            study(seed, "capo", EFFORT, &budget)
+        };
+        let probe = probe();
+        probe.held_out.set(30);
+        *probe.effort.borrow_mut() = Some(effort);
+        let (short, lines) = run(with(300), &probe);
+        let (raised, lines) = resume(with(4000), &probe, lines, RunOptions::default());
+        block_on(verify(&lines)).unwrap();
+        let ([first], [second]) = (
+            &short.finished.certificates[..],
+            &raised.finished.certificates[..],
+        ) else {
+            panic!("seed {seed}: one prompt is looked at each time")
+        };
+        assert_eq!((first.again, first.examples), (false, 20), "seed {seed}");
+        let is_other = second.candidate != first.candidate;
+        assert_eq!(second.again, is_other, "seed {seed}");
+        let feasibility = Feasibility::of(raised.journal.state(), &raised.finished);
+        assert_eq!(feasibility.certified, Some(Verdict::Undecided), "seed {seed}");
+        others += u32::from(is_other);
+    }
+    assert!(others > 0, "the longer searches return other prompts");
+}
+
+#[test]
+fn how_many_more_are_needed_is_counted_beyond_the_reserve() {
+    let certificate: Certificate = serde_json::from_value(serde_json::json!({
+        "candidate": "ab".repeat(32), "verdict": "undecided", "confidence": 0.95, "reserve": 300, "examples": 40,
+        "ended": true, "constraints": { "effort": {
+            "test": "binomial", "verdict": "undecided", "threshold": 0.37, "mean": 0.35, "examples": 40, "p": 1.0,
+            "upper": null, "simultaneous": null, "more": 500,
+        } },
+    }))
+    .unwrap();
+    assert_eq!(certificate.more(), Some(240));
+    let words = "about 240 more examples would be needed than the 300 kept, in a new test of 540";
+    assert!(
+        certificate.sentence().contains(words),
+        "{}",
+        certificate.sentence()
+    );
+    assert!(!serde_json::to_string(&certificate).unwrap().contains("again"));
 }
 
 #[test]

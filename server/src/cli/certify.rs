@@ -47,7 +47,8 @@ pub(crate) struct CertifyArgs {
 struct Output<'a> {
     #[serde(flatten)]
     certificate: Option<&'a Certificate>,
-    /// How many more examples would be needed at these costs; null unless it is undecided, or where no number would do.
+    /// How many examples beyond the reserve would be needed at these costs; null unless it is undecided, or where no number
+    /// would do.
     more: Option<usize>,
     /// Of everything in the journal.
     usage: Spend,

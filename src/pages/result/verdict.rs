@@ -81,13 +81,15 @@ const PROBABILITY: f64 = 0.8;
 /// Examples of a test that is asked for after a run without one.
 const EXAMPLES: usize = 300;
 
-/// The study with more held-out examples, of which more are kept for a test; none where it makes no examples.
+/// The study with more held-out examples, of which more are kept for a test, all of them others than before: on those
+/// somebody has seen results. None where it makes no examples.
 fn test_on_more(study: &Study, held_out: usize) -> Option<Study> {
     let kind = capo_workloads::of(&study.workload)?;
     (kind.fresh)(&study.workload, 1, 0)?;
     let mut study = study.clone();
     let before = study.confirm.as_ref().map_or(0, |confirm| confirm.examples);
     let more = before.max(EXAMPLES);
+    study.workload = (kind.drawn)(&study.workload, 1)?;
     study.workload.insert("evaluate".into(), (held_out + more).into());
     study.confirm.get_or_insert_with(|| Confirm::of(0)).examples = before + more;
     Some(study)
@@ -101,7 +103,11 @@ fn with_caution(study: &mut Study) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use capo_core::study::Format;
+    use capo_core::workload::Split;
+    use capo_workloads::files::MemoryFiles;
 
     use super::*;
 
@@ -117,6 +123,14 @@ mod tests {
         assert_eq!(kept(&first), (Some(300), Some(340)));
         let second = test_on_more(&first, 340).unwrap();
         assert_eq!(kept(&second), (Some(600), Some(640)));
+        let examples = |study: &Study| -> HashSet<String> {
+            let workloads = capo_workloads::build(&study.workload, &MemoryFiles::new(), 0).unwrap();
+            let splits = [Split::Optimize, Split::Evaluate];
+            let all = splits.iter().flat_map(|split| workloads[0].examples(*split));
+            all.cloned().collect()
+        };
+        let (before, then, now) = (examples(&study), examples(&first), examples(&second));
+        assert!(before.is_disjoint(&then) && now.is_disjoint(&then) && now.is_disjoint(&before));
         let rows = study.workload.clone();
         study.workload =
             serde_json::from_value(serde_json::json!({ "kind": "table", "evaluate": 40 })).unwrap();

@@ -116,6 +116,7 @@ pub struct RunState {
     discarded: IndexMap<CandidateId, DiscardEvent>,
     left_out: Vec<LeaveOutEvent>,
     failed: Vec<FailedRollout>,
+    tested: Vec<CandidateId>,
     last_failure: Option<FailureEvent>,
     batches: Vec<BatchEvent>,
     rounds: Vec<RoundEvent>,
@@ -213,6 +214,9 @@ impl RunState {
             Event::Rollout(event) => {
                 let candidate = self.index_of(&event.candidate)?;
                 self.rollouts.insert(candidate, event, line)?;
+                if !self.tested.contains(&event.candidate) && self.is_of_a_test(event) {
+                    self.tested.push(event.candidate);
+                }
                 let repeats = self.study.as_ref().map_or(1, |study| study.study.study.repeats);
                 self.measures_again |= event.split == Split::Optimize && event.repeat >= repeats;
                 match (&event.failed, &event.reused_from) {
@@ -303,6 +307,12 @@ impl RunState {
             self.finished = None;
         }
         Ok(())
+    }
+
+    fn is_of_a_test(&self, event: &RolloutEvent) -> bool {
+        let study = self.study.as_ref().filter(|_| event.split == Split::Evaluate);
+        let record = study.and_then(|study| study.workloads.get(&event.workload));
+        record.is_some_and(|record| record.reserve.contains(&event.example))
     }
 
     fn admit(&mut self, event: &CandidateEvent) {
@@ -466,6 +476,11 @@ impl RunState {
     /// How many effects had been taken over from earlier runs at the end of each complete round, in order.
     pub(crate) fn reused_by_round(&self) -> &[u64] {
         &self.reused_by_round
+    }
+
+    /// The prompts that were measured on the reserve, in the order in which they first were.
+    pub fn tested(&self) -> &[CandidateId] {
+        &self.tested
     }
 
     /// What people changed, in order.

@@ -330,6 +330,29 @@ impl Evidence {
 /// A prompt's certificate by the examples of the reserve that the journal holds, as far as they were needed; `None`
 /// where the study keeps no reserve, or a threshold is not known yet.
 pub fn certificate(state: &RunState, candidate: &CandidateId) -> Option<Certificate> {
+    again(state, candidate).or_else(|| by_its_examples(state, candidate))
+}
+
+/// The certificate of a prompt that comes after one that was tested on the reserve and not certified, without a test;
+/// `None` where it may be tested, or needs no example.
+pub(crate) fn again(state: &RunState, candidate: &CandidateId) -> Option<Certificate> {
+    let mut before = state.tested().iter().take_while(|one| *one != candidate);
+    let fails = |one: &CandidateId| {
+        by_its_examples(state, one).is_none_or(|certificate| certificate.verdict != Verdict::Certified)
+    };
+    if !before.any(fails) {
+        return None;
+    }
+    let untested = after(state, candidate, 0).filter(|certificate| !certificate.ended)?;
+    Some(Certificate {
+        ended: true,
+        again: true,
+        ..untested
+    })
+}
+
+/// The certificate of a prompt, whatever was tested before it.
+fn by_its_examples(state: &RunState, candidate: &CandidateId) -> Option<Certificate> {
     let mut blocks = 0;
     loop {
         let certificate = after(state, candidate, blocks)?;
@@ -388,6 +411,7 @@ pub(crate) fn after(state: &RunState, candidate: &CandidateId, blocks: usize) ->
         reserve: confirm.examples,
         examples: (blocks * BLOCK).min(confirm.examples),
         ended: verdict != Verdict::Undecided || standings.values().any(is_lost),
+        again: false,
         constraints: standings
             .into_iter()
             .map(|(metric, standing)| (metric, standing.finding))
