@@ -114,7 +114,7 @@ fn leaves_tables_plots_and_journals_and_runs_nothing_twice() {
     let shown = text(&output.stdout);
     assert!(shown.starts_with("## Held-out results by feedback\n"), "{shown}");
     let mut command = place.command("feedback", "2", "logged");
-    let logged = command.args(["--log", "json"]).output().unwrap();
+    let logged = command.args(["--log", "json", "--no-journals"]).output().unwrap();
     for line in text(&logged.stderr).lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(
@@ -137,6 +137,8 @@ fn leaves_tables_plots_and_journals_and_runs_nothing_twice() {
     }
     let report = place.report("out");
     assert_eq!(report["runs"].as_array().unwrap().len(), 6);
+    assert_eq!(report["runs"], place.report("logged")["runs"]);
+    assert!(!place.path("logged/journals").exists());
     assert!(report["runs"][0]["rollouts"].as_u64().unwrap() > 0);
     for run in report["runs"].as_array().unwrap() {
         // Of a share over 1,000 examples.

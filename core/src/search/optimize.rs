@@ -12,7 +12,7 @@ use crate::search::methods::{self, Choice, Method};
 use crate::search::problem::Problem;
 use crate::study::certificate::Verdict;
 use crate::study::ids::CandidateId;
-use crate::study::score::{Limit, Multipliers, Ranked, Score, top};
+use crate::study::score::{Choosable, Limit, Multipliers, Ranked, Score, choice, top};
 use crate::study::workload::Split;
 use crate::study::{LARGEST_THRESHOLD, Rounds, StudyError};
 
@@ -555,19 +555,15 @@ fn choose(
             limit.admits(score.costs[metric] + methods::noise(arena, sigma, last_round, candidate, place))
         })
     };
-    let by_lagrangian = arena.ranked(scores, |score| score.lagrangian);
-    let feasible = by_lagrangian
-        .iter()
-        .filter(|entry| passes_gate(entry.candidate, &scores[&entry.candidate]));
-    let best_feasible = feasible.min_by(|a, b| {
-        let objective = |entry: &Ranked| scores[&entry.candidate].objective;
-        objective(b).total_cmp(&objective(a)).then(a.order(b))
-    });
-    let likelier = |a: &&Ranked, b: &&Ranked| {
-        let probability = |entry: &Ranked| probabilities.get(&entry.candidate).copied().unwrap_or(0.0);
-        probability(b).total_cmp(&probability(a)).then(a.order(b))
-    };
-    best_feasible
-        .or_else(|| by_lagrangian.iter().min_by(likelier))
-        .map(|entry| entry.candidate)
+    let mut by_lagrangian = arena.ranked(scores, |score| score.lagrangian);
+    by_lagrangian.sort_by(Ranked::order);
+    choice(by_lagrangian.into_iter().map(|Ranked { candidate, .. }| {
+        let score = &scores[&candidate];
+        Choosable {
+            candidate,
+            passes: passes_gate(candidate, score),
+            objective: score.objective,
+            probability: probabilities.get(&candidate).copied().unwrap_or(0.0),
+        }
+    }))
 }

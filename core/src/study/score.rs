@@ -198,6 +198,48 @@ pub fn top(mut ranked: Vec<Ranked>, count: usize) -> Vec<CandidateId> {
         .collect()
 }
 
+/// A candidate as the final choice sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Choosable<T> {
+    /// Who.
+    pub candidate: T,
+    /// Whether it may be taken for its objective: it is feasible, as surely as is asked.
+    pub passes: bool,
+    /// R: mean objective.
+    pub objective: f64,
+    /// How likely it is to hold on new examples, where that is known.
+    pub probability: f64,
+}
+
+/// Whom the final choice takes: the highest objective of those that pass, else the likeliest to hold. Of equals the first.
+///
+/// ```
+/// use capo_core::score::{Choosable, choice};
+///
+/// let of = |candidate, passes, objective, probability| Choosable { candidate, passes, objective, probability };
+/// let (over, inside) = (of("over", false, 0.9, 0.4), of("inside", true, 0.5, 0.8));
+/// assert_eq!(choice([over, inside]), Some("inside"));
+/// assert_eq!(choice([over, of("further over", false, 1.0, 0.1)]), Some("over"));
+/// ```
+pub fn choice<T>(candidates: impl IntoIterator<Item = Choosable<T>>) -> Option<T> {
+    let worth = |one: &Choosable<T>| {
+        if one.passes {
+            one.objective
+        } else {
+            one.probability
+        }
+    };
+    let best = candidates.into_iter().reduce(|best, next| {
+        let order = best.passes.cmp(&next.passes);
+        if order.then(worth(&best).total_cmp(&worth(&next))).is_lt() {
+            next
+        } else {
+            best
+        }
+    });
+    best.map(|best| best.candidate)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

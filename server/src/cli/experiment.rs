@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use capo_core::journal::Fsync;
+use capo_core::journal::{Fsync, Journal, MemoryJournal};
 use capo_core::metric::MetricSpec;
 use capo_core::study::{Rounds, Study};
 use capo_models::forecast::Forecast;
@@ -51,6 +51,9 @@ pub(crate) struct ExperimentArgs {
     /// Fresh rollouts of each returned prompt, where models are simulated, at least.
     #[arg(long, value_name = "N", default_value_t = fresh::ROLLOUTS, value_parser = clap::value_parser!(u32).range(1..))]
     fresh: u32,
+    /// Runs leave no journals: what is interrupted begins anew. `dcapo` leaves its own all the same.
+    #[arg(long)]
+    no_journals: bool,
     /// Runs at once [default: one for each core if every model is simulated, else 1].
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -213,14 +216,7 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
         file(trial).setup()?;
     }
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
-    let Some(records) = run_trials(
-        &trials,
-        jobs,
-        (args.fresh, experiment.truth_of_all),
-        &file,
-        &prices,
-    )?
-    else {
+    let Some(records) = run_trials(args, &trials, jobs, experiment.truth_of_all, &file, &prices)? else {
         return Ok(Ending::Stopped);
     };
 
@@ -242,9 +238,10 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
 
 /// The records of all trials; `None` when the person did not let them end.
 fn run_trials(
+    args: &ExperimentArgs,
     trials: &[Trial],
     jobs: NonZeroUsize,
-    (fresh, truth_of_all): (u32, bool),
+    truth_of_all: bool,
     file: &FileOf,
     prices: &PriceTable,
 ) -> Result<Option<Vec<RunRecord>>, Failure> {
@@ -252,7 +249,7 @@ fn run_trials(
     let interrupts = Interrupts::of_run("the same command again".into())?;
     let runner = SessionRunner {
         file,
-        fresh,
+        args,
         truth_of_all,
         prices,
         progress: &progress,
@@ -373,8 +370,7 @@ type FileOf<'a> = dyn Fn(&Trial) -> StudyFile + Sync + 'a;
 /// Runs trials as `capo optimize` would.
 struct SessionRunner<'a> {
     file: &'a FileOf<'a>,
-    /// Fresh rollouts of a prompt.
-    fresh: u32,
+    args: &'a ExperimentArgs,
     /// [`Experiment::truth_of_all`].
     truth_of_all: bool,
     prices: &'a PriceTable,
@@ -392,7 +388,11 @@ impl Runner for SessionRunner<'_> {
     fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, TrialError> {
         let file = (self.file)(trial);
         let session = Session::new(&file, &file.keys(), self.prices.clone())?;
-        let mut journal = open_journal(&trial.journal, Fsync::default(), "--out")?;
+        let mut journal = if self.args.no_journals {
+            Journal::create(Box::new(MemoryJournal::new()))
+        } else {
+            open_journal(&trial.journal, Fsync::default(), "--out")?
+        };
         let wires = session.wires();
         wires.heed(&self.interrupts);
         let control = wires.control();
@@ -422,7 +422,7 @@ impl Runner for SessionRunner<'_> {
         fresh::measure(
             &(self.file)(trial),
             record,
-            self.fresh,
+            self.args.fresh,
             self.truth_of_all,
             Some(&kept),
             Some(&self.interrupts),

@@ -42,12 +42,6 @@ const SWEEP: Sweep = Sweep {
     paper: None,
 };
 
-/// Has every round measure all examples, with the paper's pool.
-pub(super) fn on_whole_split(study: &mut Study) {
-    (study.study.batch, study.study.batch_growth) = (None, None);
-    study.method.remove("pool");
-}
-
 /// Sets κ and p.
 pub(super) fn set(study: &mut Study, (caution, probability): (f64, f64)) {
     (study.study.caution, study.study.choice_probability) = (caution, probability);

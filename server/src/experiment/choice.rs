@@ -1,10 +1,11 @@
 //! Which of the prompts that a search measured to hand over: rules side by side, each with the truth about what it takes.
 
 use capo_core::estimate::{Estimate, mean_of};
+use capo_core::score::{Choosable, choice};
 use capo_core::study::Study;
 use indexmap::IndexMap;
 
-use super::caution::{CAUTIOUS, PAPER, on_whole_split, set};
+use super::caution::{CAUTIOUS, set};
 use super::record::{Outcome, RunRecord, Runs, Searched, Visited};
 use super::sweep::{FRESH, fresh, fresh_columns, share};
 use super::table::{Cell, Column, ColumnKind, Table};
@@ -14,11 +15,11 @@ use super::{Experiment, HELP_DESK, Report, Variant};
 pub(super) const CHOICE: Experiment = Experiment {
     name: "choice",
     title: "The final choice",
-    explanation: "Every prompt that a search measured is measured on fresh examples, too, so that all rules for the final \
-                  choice are compared on the same searches: the paper's, one that asks a predictive probability of \
-                  holding, one that chooses on half of the examples and judges on the other half, one that shrinks means \
-                  towards those of all prompts, which share their examples, and one that measures prompts near a \
-                  threshold a second time.",
+    explanation: "Every prompt that a search measured on all of its examples is measured on fresh ones, too, so that all \
+                  rules for the final choice are compared on the same searches, the paper's and the study's own with \
+                  caution: the paper's rule, one that asks a predictive probability of holding, one that chooses on half \
+                  of the examples and judges on the other half, one that shrinks means towards those of all prompts, \
+                  which share their examples, and one that measures prompts near a threshold a second time.",
     study: HELP_DESK,
     least_constraints: 1,
     truth_of_all: true,
@@ -47,15 +48,11 @@ const RULES: [(&str, Rule); 6] = [
 ];
 
 fn vary(base: &Study) -> Vec<Variant> {
-    let variant = |key: &str, label: &str, settings| {
-        Variant::of(base, key, label, |study| {
-            on_whole_split(study);
-            set(study, settings);
-        })
-    };
     vec![
-        variant("paper", "κ = 0", PAPER),
-        variant("shipped", "κ = 1.64", CAUTIOUS),
+        Variant::of(base, "paper", "the paper's, κ = 0", Study::use_paper_preset),
+        Variant::of(base, "shipped", "the study's, κ = 1.64", |study| {
+            set(study, CAUTIOUS);
+        }),
     ]
 }
 
@@ -82,33 +79,22 @@ impl Pool<'_> {
         }
     }
 
-    /// The one of the highest objective among those that are feasible with this probability at least; else the likeliest
-    /// to hold.
+    /// What the final choice takes by these means, of those that are feasible with this probability at least.
     fn choose(&self, mean: impl Fn(usize, &str) -> Option<Estimate>, probability: f64) -> Option<usize> {
-        let mut best: Option<(usize, f64)> = None;
-        let mut likeliest: Option<(usize, f64)> = None;
-        for place in 0..self.visited.len() {
-            let costs: Option<Vec<(Estimate, f64)>> = self
-                .thresholds
-                .iter()
-                .map(|(metric, threshold)| Some((mean(place, metric)?, *threshold)))
-                .collect();
-            let (Some(objective), Some(costs)) = (mean(place, self.objective), costs) else {
-                continue;
-            };
-            let is_feasible = costs.iter().all(|(cost, threshold)| cost.mean <= *threshold);
-            let holds = costs
-                .iter()
-                .map(|(cost, threshold)| cost.probability_at_most(*threshold, self.held_out))
-                .fold(1.0, f64::min);
-            if is_feasible && holds >= probability && best.is_none_or(|(_, most)| objective.mean > most) {
-                best = Some((place, objective.mean));
+        choice((0..self.visited.len()).filter_map(|place| {
+            let (mut is_feasible, mut holds) = (true, 1.0_f64);
+            for (metric, threshold) in self.thresholds {
+                let cost = mean(place, metric)?;
+                is_feasible &= cost.mean <= *threshold;
+                holds = holds.min(cost.probability_at_most(*threshold, self.held_out));
             }
-            if likeliest.is_none_or(|(_, most)| holds > most) {
-                likeliest = Some((place, holds));
-            }
-        }
-        best.or(likeliest).map(|(place, _)| place)
+            Some(Choosable {
+                candidate: place,
+                passes: is_feasible && holds >= probability,
+                objective: mean(place, self.objective)?.mean,
+                probability: holds,
+            })
+        }))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use capo_core::study::Rounds;
+
 use super::*;
 
 #[test]
@@ -48,6 +50,28 @@ fn every_study_file_of_an_experiment_fits_it() {
             .variants(&study)
             .unwrap_or_else(|error| panic!("{error}"));
     }
+}
+
+#[test]
+fn what_ships_is_compared_with_the_papers_search_and_every_method() {
+    let study = Study::parse(HELP_DESK.text, capo_core::study::Format::Toml).unwrap();
+    assert!(study.study.batch_growth.is_some());
+    for experiment in [&choice::CHOICE, &feasible::FEASIBLE] {
+        let variants = experiment.variants(&study).unwrap();
+        let of = |key: &str| &variants.iter().find(|variant| variant.key == key).unwrap().study;
+        let (paper, shipped) = (of("paper"), of("shipped"));
+        assert_eq!(paper.study.rounds, Rounds::default());
+        assert_eq!((paper.study.caution, paper.study.batch_growth), (0.0, None));
+        assert_eq!(shipped.study, study.study, "{}", experiment.name);
+    }
+    let variants = feasible::FEASIBLE.variants(&study).unwrap();
+    let methods: BTreeSet<&str> = variants
+        .iter()
+        .map(|variant| &*variant.study.study.method)
+        .collect();
+    let known = capo_core::methods::ALL.iter().map(|entry| entry.name);
+    let known: BTreeSet<&str> = known.filter(|name| *name != "dcapo").collect();
+    assert_eq!(methods, known);
 }
 
 #[test]

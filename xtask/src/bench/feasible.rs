@@ -5,59 +5,69 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::desk::studies::{is_help_desk, play_on, read};
 use super::measure;
 use crate::build;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 
-/// The studies, and whether they read the data of tau2-bench.
-const STUDIES: [(&str, bool); 5] = [
-    ("help-desk", false),
-    ("nine-constraints", false),
-    ("airline-simulated", true),
-    ("retail-simulated", true),
-    ("telecom-simulated", true),
+const STUDIES: [&str; 5] = [
+    "help-desk",
+    "nine-constraints",
+    "airline-simulated",
+    "retail-simulated",
+    "telecom-simulated",
 ];
 
 /// What is measured, in how many fresh rollouts of a prompt: what is handed over; of every prompt that was measured, what
 /// rules for the final choice make of them.
 const EXPERIMENTS: [(&str, u32); 2] = [("feasible", 5000), ("choice", 1000)];
 
+/// Of an experiment that ended, with or without runs that the budget cut, which its report tells.
+const ENDED: [i32; 2] = [0, 3];
+
 pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64, data: Option<&Path>) -> Result<()> {
     let capo = build::capo(workspace)?;
-    let data = data.map(|data| {
-        data.canonicalize()
-            .with_context(|| format!("no folder {}", data.display()))
-    });
-    let data = data.transpose()?;
-    for (name, reads_data) in STUDIES {
-        if reads_data && data.is_none() {
-            println!(
-                "{name}: not without the folder data/tau2 of a checkout of tau2-bench; name it with --data"
-            );
-            continue;
-        }
-        let study = workspace.root.join("studies").join(name).with_extension("toml");
-        let text =
-            std::fs::read_to_string(&study).with_context(|| format!("cannot read {}", study.display()))?;
-        let mut study: toml::Table = toml::from_str(&text)?;
-        if let (true, Some(data)) = (reads_data, &data) {
-            let workload = study.get_mut("workload").and_then(toml::Value::as_table_mut);
-            let workload = workload.with_context(|| format!("{name} has no workload"))?;
-            workload.insert("data".to_owned(), data.display().to_string().into());
+    let mut studies = Vec::new();
+    for name in STUDIES {
+        let mut study = read(&workspace.root.join("studies").join(name).with_extension("toml"))?;
+        match data {
+            _ if is_help_desk(&study) => {}
+            Some(data) => play_on(&mut study, data)?,
+            None => {
+                println!(
+                    "{name}: not without the folder data/tau2 of a checkout of tau2-bench; name it with --data"
+                );
+                continue;
+            }
         }
         let path = scratch.file(&format!("{name}.toml"));
-        std::fs::write(&path, toml::to_string(&study)?)?;
+        std::fs::write(&path, toml::to_string(&study)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        studies.push((name, path));
+    }
+    for (name, path) in &studies {
         for (experiment, fresh) in EXPERIMENTS {
             let mut command = Command::new(&capo);
             command
-                .args(["experiment", experiment, "--allow-outside", "--study"])
-                .arg(&path)
+                // Journals of thousands of runs, some 34 MB each, would fill a disk.
+                .args([
+                    "experiment",
+                    experiment,
+                    "--allow-outside",
+                    "--no-journals",
+                    "--study",
+                ])
+                .arg(path)
                 .args(["--seeds", &seeds.to_string(), "--fresh", &fresh.to_string()])
                 .arg("--out")
                 .arg(scratch.file(&format!("{experiment}-{name}")));
-            let measured = measure::run(&mut command, &[0])?;
-            println!("{name}\n{}", measured.output);
+            let measured = measure::run(&mut command, &ENDED)?;
+            println!(
+                "{name}, {:.0} s of CPU\n{}",
+                measured.cpu.as_secs_f64(),
+                measured.output
+            );
         }
     }
     Ok(())

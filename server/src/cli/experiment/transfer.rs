@@ -43,7 +43,7 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     }
     rewriter.hold(&out)?;
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&variants[0].study));
-    let Some(records) = run_trials(&trials, jobs, (args.fresh, false), &file, &prices)? else {
+    let Some(records) = run_trials(args, &trials, jobs, false, &file, &prices)? else {
         return Ok(Ending::Stopped);
     };
     let page = write(&out, name, &targets, &records).map_err(|error| Failure::new(error.to_string()))?;

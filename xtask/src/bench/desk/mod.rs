@@ -4,7 +4,7 @@
 mod contender;
 mod journal;
 mod report;
-mod studies;
+pub(super) mod studies;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use self::contender::Contender;
 use self::journal::Found;
-use self::studies::{edited, fresh, is_help_desk, on_split, read, table};
+use self::studies::{edited, fresh, is_help_desk, on_split, play_on, read, table};
 use super::measure;
 use crate::build;
 use crate::help_desk::{SEARCH_ENDED, STUDY, optimize};
@@ -136,13 +136,7 @@ pub(super) fn run_peers(
     }
     if !is_help_desk(&study) {
         let data = data.context("name the folder that the study's `data` stands for with --data")?;
-        let data = data
-            .canonicalize()
-            .with_context(|| format!("no {}", data.display()))?;
-        let data = data.to_str().context("--data is no UTF-8")?;
-        let workload = table(&mut study, "workload")?;
-        workload.insert("data".to_owned(), data.into());
-        workload.insert("split".to_owned(), "drawn".into());
+        play_on(&mut study, data)?;
     }
     let contenders = [
         Contender::GrowingSmallPool,

@@ -18,14 +18,26 @@ const OTHER_DRAWS: u64 = 1_000_000;
 /// Batch of the first round, its growth, and the size of the pool, chosen on seeds 600 to 623.
 const GROWING: (i64, f64, i64) = (8, 1.5, 3);
 
-pub(super) fn read(study: &Path) -> Result<toml::Table> {
+pub(in crate::bench) fn read(study: &Path) -> Result<toml::Table> {
     let text = std::fs::read_to_string(study).with_context(|| format!("cannot read {}", study.display()))?;
     Ok(toml::from_str(&text)?)
 }
 
-pub(super) fn is_help_desk(study: &toml::Table) -> bool {
+pub(in crate::bench) fn is_help_desk(study: &toml::Table) -> bool {
     let kind = study.get("workload").and_then(|workload| workload.get("kind"));
     kind.and_then(toml::Value::as_str) == Some("desk")
+}
+
+/// Says where a study of tau2 finds its tasks, and has each seed draw which are searched on.
+pub(in crate::bench) fn play_on(study: &mut toml::Table, data: &Path) -> Result<()> {
+    let data = data
+        .canonicalize()
+        .with_context(|| format!("no {}", data.display()))?;
+    let data = data.to_str().context("--data is no UTF-8")?;
+    let workload = table(study, "workload")?;
+    workload.insert("data".to_owned(), data.into());
+    workload.insert("split".to_owned(), "drawn".into());
+    Ok(())
 }
 
 /// The study as a contender runs it.
