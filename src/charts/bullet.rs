@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use super::{
     labels::{Anchor, Label},
-    marks::{Picture, verdict},
+    marks::Picture,
     scale::percent,
     unit::Unit,
 };
@@ -127,10 +127,11 @@ fn sentence(data: &BulletData) -> String {
     let threshold = data
         .threshold
         .map(|threshold| {
-            let gate = data
-                .value
-                .map(|_| format!(", {}", verdict(data.feasible)))
-                .unwrap_or_default();
+            let gate = match data.value {
+                Some(value) if value <= threshold => ", inside",
+                Some(_) => ", over",
+                None => "",
+            };
             format!(", threshold {}{gate}", unit.threshold(threshold))
         })
         .unwrap_or_default();
@@ -160,7 +161,7 @@ mod tests {
         };
         assert_eq!(
             sentence(&data),
-            "Human requests: 30.0% ± 7.3, threshold ≤ 35%, feasible, seed prompt 70.0%"
+            "Human requests: 30.0% ± 7.3, threshold ≤ 35%, inside, seed prompt 70.0%"
         );
         let unmeasured = BulletData {
             value: None,

@@ -6,7 +6,7 @@ use web_sys::Element;
 
 use super::{
     grid::next,
-    marks::verdict_on_search,
+    marks::verdict,
     roving::{focus, leave},
     unit::{Unit, short},
 };
@@ -270,7 +270,7 @@ fn row_name(row: &HeatRow) -> impl IntoView + use<> {
         <span class="id" title=row.id.clone()>
             {row.name.clone()}
         </span>
-        <span class="sr">{format!(", {}", verdict_on_search(row.feasible))}</span>
+        <span class="sr">{format!(", {}", verdict(row.feasible))}</span>
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     figure::TableData,
     keyed::keyed,
     labels::{Anchor, Label, Labels},
-    marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict, verdict_on_search},
+    marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict},
     roving::{Chart, Roving},
     scale::{percent, round_name, round_title},
     unit::{Unit, fixed, short},
@@ -150,14 +150,7 @@ pub fn LineageTree(
 
 /// The lineage's data as a table, one row per candidate.
 pub fn lineage_table(data: &LineageData) -> TableData {
-    let mut table = TableData::with_headers(&[
-        "Prompt",
-        "Round",
-        "Parent",
-        &data.objective,
-        "Gate on search examples",
-        "Pool",
-    ]);
+    let mut table = TableData::with_headers(&["Prompt", "Round", "Parent", &data.objective, "Gate", "Pool"]);
     let dash = || "–".to_owned();
     let row = |node: &LineageNode| {
         vec![
@@ -297,7 +290,7 @@ fn sentence(data: &LineageData, node: &LineageNode) -> String {
                 "{} {}, {}",
                 data.objective,
                 data.unit.value(objective),
-                verdict_on_search(node.feasible)
+                verdict(node.feasible)
             )
         },
     );

@@ -10,7 +10,7 @@ use super::{
     figure::TableData,
     labels::Labels,
     map_words::words,
-    marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict, verdict_on_search},
+    marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, percent, round_name, round_title},
@@ -150,7 +150,7 @@ pub fn map_table(data: &MapData) -> TableData {
         "Parent",
         &data.objective,
         "Worst residual",
-        "Gate on search examples",
+        "Gate",
     ]);
     let row = |point: &MapPoint| {
         vec![
@@ -275,7 +275,7 @@ fn sentence(data: &MapData, point: &MapPoint) -> String {
         data.objective,
         data.unit.value(point.objective),
         signed(point.worst_residual, 2),
-        verdict_on_search(point.feasible),
+        verdict(point.feasible),
     )
 }
 
@@ -340,7 +340,7 @@ mod tests {
             .collect();
         assert_eq!(
             texts,
-            ["seed", "best so far c95e03", "feasible", "infeasible", "432e82"]
+            ["seed", "best so far c95e03", "inside", "outside", "432e82"]
         );
     }
 
@@ -356,7 +356,7 @@ mod tests {
         };
         let words = words(&data, ranges(&data, None), size);
         let texts: Vec<_> = words.iter().map(|label| label.text.as_str()).collect();
-        assert_eq!(texts, ["seed", "feasible", "infeasible"]);
+        assert_eq!(texts, ["seed", "inside", "outside"]);
     }
 
     #[test]

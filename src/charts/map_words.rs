@@ -81,8 +81,8 @@ pub(super) fn words(data: &MapData, ranges: Ranges, size: Size) -> Vec<Label> {
         )
     });
     let sides = [
-        side("c-label c-side f on-water", -6.0, Anchor::End, "feasible"),
-        side("c-label c-side i on-land", 6.0, Anchor::Start, "infeasible"),
+        side("c-label c-side f on-water", -6.0, Anchor::End, "inside"),
+        side("c-label c-side i on-land", 6.0, Anchor::Start, "outside"),
     ];
     let corners = course
         .get(1..course.len().max(2) - 1)

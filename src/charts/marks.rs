@@ -211,13 +211,8 @@ pub fn outline(shape: Shape, radius: f64, shift: f64) -> String {
     format!("M{left:.2} 0{}{}Z", half_turn(width), half_turn(-width))
 }
 
-/// The word beside a disc or a diamond.
+/// The words beside a disc or a diamond.
 pub fn verdict(feasible: bool) -> &'static str {
-    if feasible { "feasible" } else { "not feasible" }
-}
-
-/// The same where nothing around it says of which examples.
-pub fn verdict_on_search(feasible: bool) -> &'static str {
     if feasible {
         "feasible on search"
     } else {

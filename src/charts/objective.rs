@@ -7,7 +7,7 @@ use super::{
     figure::TableData,
     keyed::keyed,
     labels::{Anchor, Label, Labels},
-    marks::{Mark, Marks, Shape, Weight, class, columns, of_weight, outline, verdict, verdict_on_search},
+    marks::{Mark, Marks, Shape, Weight, class, columns, of_weight, outline, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, Rounds, Scales, percent, round_name, round_title},
@@ -176,9 +176,11 @@ fn PoolPlot(
     );
     view! {
         <svg aria-hidden="true">
-            {places} <text class="c-tick" x="100%" y="50%" dx="6" dy="-2">
+            {places} <text class="c-tick" x="100%" y="50%" dx="6" dy="-9">
                 "feasible"
-            </text> <text class="c-tick" x="100%" y="50%" dx="6" dy="11">
+            </text> <text class="c-tick" x="100%" y="50%" dx="6" dy="4">
+                "on search,"
+            </text> <text class="c-tick" x="100%" y="50%" dx="6" dy="17">
                 "in pool"
             </text> <line class="c-frame" x1="0%" x2="100%" y1="100%" y2="100%" />
             <NowLine rounds=rounds now=now above=20 /> <RoundAxis rounds=rounds size=size />
@@ -193,8 +195,8 @@ pub fn objective_table(data: &ObjectiveData) -> TableData {
         "Best by J",
         &data.name,
         "SE",
-        "Gate on search examples",
-        "Feasible in pool",
+        "Gate",
+        "Feasible on search in pool",
     ]);
     let dash = || "–".to_owned();
     let row = |point: &Leading| {
@@ -240,7 +242,7 @@ fn marks(data: &ObjectiveData, scales: Scales, size: Size) -> Vec<Mark> {
             "{round}, {}: {} {value}, {}.",
             short(&point.id),
             data.name,
-            verdict_on_search(point.feasible)
+            verdict(point.feasible)
         )
     });
     marks.extend(leading_marks(&data.leading, scales, size, |point| {
@@ -259,13 +261,13 @@ fn sentence(data: &ObjectiveData, point: &Leading) -> String {
         .map(|error| format!(" {}", data.unit.error(error)))
         .unwrap_or_default();
     let pool = pool_count(&data.pool, point.round)
-        .map(|(feasible, all)| format!("; {feasible} of {all} in the pool feasible"))
+        .map(|(feasible, all)| format!("; {feasible} of {all} in the pool feasible there"))
         .unwrap_or_default();
     let (round, value) = (round_title(point.round), data.unit.value(point.value));
     format!(
         "{round}, {who}: {} {value}{error}, {}{pool}.",
         data.name,
-        verdict_on_search(point.feasible)
+        verdict(point.feasible)
     )
 }
 
@@ -319,6 +321,7 @@ fn best_words(data: &ObjectiveData, scales: Scales) -> Vec<Label> {
     vec![
         beside("c-tick", -2.0, "best feasible".to_owned()),
         beside("c-label acc", 11.0, data.unit.value(best.value)),
+        beside("c-tick", 24.0, "on search".to_owned()),
     ]
 }
 
@@ -386,7 +389,7 @@ mod tests {
         let data = data();
         assert_eq!(
             sentence(&data, &data.leading[0]),
-            "Round 4, best c95e03: success 73.0% ± 5.2, feasible on search; 1 of 3 in the pool feasible."
+            "Round 4, best c95e03: success 73.0% ± 5.2, feasible on search; 1 of 3 in the pool feasible there."
         );
         assert_eq!(objective_table(&data).rows[0][5], "1 of 3");
     }

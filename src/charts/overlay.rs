@@ -6,7 +6,7 @@ use super::{
     axis::{Frame, RoundAxis, ValueAxis},
     figure::TableData,
     labels::{Anchor, Label, Labels},
-    marks::{FAINT, Mark, Marks, Shape, Weight, columns, verdict_on_search},
+    marks::{FAINT, Mark, Marks, Shape, Weight, columns, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, Rounds, Scales, round_name, round_title},
@@ -202,13 +202,7 @@ pub fn overlay_table(data: &OverlayData) -> TableData {
         let point = run.points.iter().find(|point| point.round == round);
         point.map_or_else(
             || "–".to_owned(),
-            |point| {
-                format!(
-                    "{}, {}",
-                    data.unit.value(point.value),
-                    verdict_on_search(point.feasible)
-                )
-            },
+            |point| format!("{}, {}", data.unit.value(point.value), verdict(point.feasible)),
         )
     };
     let row = |round| {
@@ -286,7 +280,7 @@ fn marks(data: &OverlayData, run: &OverlayRun, scales: Scales) -> Vec<Mark> {
                 "{round}, {}: {} {value}, {}.",
                 run.name,
                 data.metric,
-                verdict_on_search(point.feasible)
+                verdict(point.feasible)
             ),
         }
     };

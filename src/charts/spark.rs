@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::{
-    marks::{Picture, verdict_on_search},
+    marks::{Picture, verdict},
     scale::round_name,
     series::{Segment, Segments},
     unit::Unit,
@@ -94,7 +94,7 @@ fn sentence(data: &SparkData) -> String {
         round_name(first.round),
         data.unit.value(last.value),
         round_name(last.round),
-        verdict_on_search(last.feasible)
+        verdict(last.feasible)
     )
 }
 

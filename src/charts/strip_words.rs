@@ -3,7 +3,7 @@
 use super::{
     figure::TableData,
     labels::{Anchor, Label, Space, Wanted, arranged},
-    marks::{Mark, verdict, verdict_on_search},
+    marks::{Mark, verdict},
     measure::Size,
     scale::{Scales, round_name, round_title},
     series::{Leading, in_force, leading_marks, other_marks},
@@ -18,7 +18,7 @@ pub fn strip_table(data: &StripData) -> TableData {
     let headers = ["Round", "Best by J", &data.name, "SE"]
         .into_iter()
         .chain(threshold);
-    let headers: Vec<_> = headers.chain(["Gate on search examples", "λ used"]).collect();
+    let headers: Vec<_> = headers.chain(["Gate", "λ used"]).collect();
     let mut table = TableData::with_headers(&headers);
     table.rows = data.leading.iter().map(|point| table_row(data, point)).collect();
     table
@@ -58,7 +58,7 @@ pub(super) fn marks(data: &StripData, scales: Scales, size: Size) -> Vec<Mark> {
             round_title(point.round),
             short(&point.id),
             data.name,
-            verdict_on_search(point.feasible)
+            verdict(point.feasible)
         )
     });
     marks.extend(leading_marks(&data.leading, scales, size, |point| {
@@ -83,7 +83,7 @@ fn leading_sentence(data: &StripData, point: &Leading) -> String {
             format!("; multiplier used {}{at_cap}", fixed(used, 2))
         })
         .unwrap_or_default();
-    let (round, verdict) = (round_title(point.round), verdict_on_search(point.feasible));
+    let (round, verdict) = (round_title(point.round), verdict(point.feasible));
     format!("{round}, {who}: {} {place}, {verdict}{used}.", data.name)
 }
 
@@ -119,7 +119,7 @@ fn used_in(data: &StripData, round: u32) -> Option<f64> {
         .map(|step| step.value)
 }
 
-/// The name of the feasible side and the remark, where marks leave room for them.
+/// The name of the side inside the threshold and the remark, where marks leave room for them.
 pub(super) fn words(data: &StripData, marks: &[Mark], scales: Scales, size: Size) -> Vec<Label> {
     let taken = marks.iter().map(|mark| {
         let Space(left, top, right, bottom) = Space::of_mark(mark.x, mark.y, mark.radius, size);
@@ -160,7 +160,7 @@ pub(super) fn words(data: &StripData, marks: &[Mark], scales: Scales, size: Size
             dx,
             dy: -6.0,
             anchor,
-            text: "feasible side".to_owned(),
+            text: "inside".to_owned(),
         };
         Wanted {
             places: vec![place(1.0, -5.0, Anchor::End), place(0.0, 5.0, Anchor::Start)],
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn the_table_has_a_row_per_closed_round() {
         let mut data = data();
-        let row = ["seed", "f36b0b", "75.7%", "± 5.0", "not feasible", "–"];
+        let row = ["seed", "f36b0b", "75.7%", "± 5.0", "not feasible on search", "–"];
         assert_eq!(strip_table(&data).rows[0], row);
         data.threshold.push(RoundValue { round: 1, value: 0.3 });
         let table = strip_table(&data);

@@ -60,12 +60,12 @@ fn feasibility(series: &Series) -> Sentence {
     };
     let feasible = latest.pool.iter().filter(|place| place.feasible).count();
     let places = match (feasible, latest.pool.len()) {
-        (all, of) if all == of => format!("all {} are feasible", counted(of, "pool place")),
-        (0, of) => format!("none of {} is feasible", counted(of, "pool place")),
+        (all, of) if all == of => format!("all {} are feasible there", counted(of, "pool place")),
+        (0, of) => format!("none of {} is feasible there", counted(of, "pool place")),
         (some, of) => {
             let verb = if some == 1 { "is" } else { "are" };
             format!(
-                "{} of {} {verb} feasible",
+                "{} of {} {verb} feasible there",
                 number_word(some),
                 counted(of, "pool place")
             )
@@ -328,7 +328,7 @@ pub fn map(state: &RunState, map: &Map) -> Sentence {
     }
     let limits = in_force::limits_now(state);
     if limits.is_empty() {
-        return Sentence::new("There is no threshold: every prompt is feasible.");
+        return Sentence::new("There is no threshold that a prompt could miss.");
     }
     let line = Sentence::new("Left of the line every cost on the search examples is inside its threshold.");
     if map.best.is_none() {
@@ -350,7 +350,7 @@ pub fn map(state: &RunState, map: &Map) -> Sentence {
         .rev()
         .find(|child| feasible[*child] && !feasible[child - 1]);
     let crossed = match crossing {
-        None => "all of them on the feasible side".to_owned(),
+        None => "all of them left of the line".to_owned(),
         Some(_) if rewrites == 1 => "it crossed the line".to_owned(),
         Some(child) => format!("the {} crossed the line", ordinal(child)),
     };

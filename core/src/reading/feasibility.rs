@@ -59,9 +59,18 @@ impl Feasibility {
         }
     }
 
+    /// Whether a search that returned it came to what was asked for: it [holds](Self::holds), and held-out examples do not
+    /// say otherwise, whatever the certificate.
+    pub fn is_borne_out(self) -> bool {
+        self.holds() && self.held_out != Some(false)
+    }
+
     /// The strongest that is true of it, to follow "the best prompt".
     pub fn words(self) -> &'static str {
         match (self.certified, self.held_out, self.search) {
+            (Some(Verdict::Certified), Some(false), _) => {
+                "is certified, but does not hold on the held-out examples"
+            }
             (Some(Verdict::Certified), ..) => "is certified",
             (Some(Verdict::Refuted), _, true) => {
                 "is feasible on the search examples, but refuted by the test"
@@ -114,7 +123,11 @@ mod tests {
         let (yes, no) = (Some(true), Some(false));
         for (feasibility, holds, words) in [
             (of(true, yes, Some(Verdict::Certified)), true, "certified"),
-            (of(true, no, Some(Verdict::Certified)), true, "certified"),
+            (
+                of(true, no, Some(Verdict::Certified)),
+                true,
+                "is certified, but does not hold on the held-out examples",
+            ),
             (
                 of(true, yes, Some(Verdict::Refuted)),
                 false,
@@ -151,6 +164,10 @@ mod tests {
                 feasibility.words()
             );
         }
+        assert!(of(true, yes, Some(Verdict::Certified)).is_borne_out());
+        assert!(of(true, None, None).is_borne_out());
+        assert!(!of(true, no, Some(Verdict::Certified)).is_borne_out());
+        assert!(!of(true, yes, Some(Verdict::Refuted)).is_borne_out());
     }
 
     #[test]

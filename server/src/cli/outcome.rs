@@ -17,8 +17,9 @@ pub(super) fn ending(state: &RunState, finished: &FinishedEvent, resume: &Comman
     let feasibility = Feasibility::of(state, finished);
     match finished.status {
         Status::Feasible | Status::Infeasible if unmeasured => Ending::Stopped,
-        Status::Feasible | Status::Infeasible if feasibility.holds() => Ending::Done,
-        Status::Feasible => {
+        Status::Feasible | Status::Infeasible if feasibility.is_borne_out() => Ending::Done,
+        Status::Infeasible if !feasibility.holds() => Ending::Infeasible,
+        Status::Feasible | Status::Infeasible => {
             warn(&format!("the best prompt {}", feasibility.words()));
             Ending::Infeasible
         }

@@ -28,7 +28,7 @@ pub(super) fn LineagePlate(page: Page) -> impl IntoView {
             .read(|parts| parts.metrics.first().map(beside_mark))
             .flatten();
         format!(
-            "number beside a mark: {} · ● feasible ◇ not",
+            "number beside a mark: {} · ● feasible on search ◇ not",
             unit.unwrap_or_default()
         )
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use capo_core::reading::metrics::StudiedMetric;
 
-use crate::charts::marks::verdict_on_search;
+use crate::charts::marks::verdict;
 use crate::charts::overlay::{OverlayData, OverlayPoint, OverlayRun};
 use crate::charts::unit::Unit;
 use crate::format;
@@ -163,7 +163,7 @@ fn reading(data: &OverlayData, without: &[&Compared], metric: &Metric) -> String
                 Some(threshold) => data.unit.value_beside(end.value, threshold),
                 None => data.unit.value(end.value),
             };
-            format!("{name} {value} ({})", verdict_on_search(end.feasible))
+            format!("{name} {value} ({})", verdict(end.feasible))
         })
         .collect();
     let ends = match &ends[..] {

@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use super::behaviour::{self, multipliers};
 use super::setting::{ROUNDS, Setting};
 use crate::charts::figure::TableData;
+use crate::charts::marks::verdict;
 use crate::charts::objective::ObjectiveData;
 use crate::charts::scale::round_name;
 use crate::charts::series::{Leading, RoundValue};
@@ -102,7 +103,7 @@ pub(super) fn table(series: &Series) -> TableData {
     let headers = ["Round".to_owned(), series.objective.label()]
         .into_iter()
         .chain(of_constraints)
-        .chain(["Gate on search examples".to_owned()]);
+        .chain(["Gate".to_owned()]);
     let row = |point: &RoundPoint| {
         let leading = point.leading.as_ref()?;
         let mut cells = vec![
@@ -119,12 +120,7 @@ pub(super) fn table(series: &Series) -> TableData {
             let used = of.multipliers.get(point.round as usize).copied().flatten();
             cells.push(used.map_or_else(|| format::NOTHING.to_owned(), format::multiplier));
         }
-        let verdict = if leading.feasible {
-            "feasible"
-        } else {
-            "not feasible"
-        };
-        cells.push(verdict.to_owned());
+        cells.push(verdict(leading.feasible).to_owned());
         Some(cells)
     };
     TableData {

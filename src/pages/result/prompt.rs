@@ -57,7 +57,7 @@ impl Best {
     }
 }
 
-/// "Chosen among six feasible prompts by “success” on the search examples, 75.7%; tied with
+/// "Chosen among six prompts feasible on the search examples by “success” there, 75.7%; tied with
 /// 095d71, it has the higher J."
 fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sentence {
     let Some((objective, place)) = metrics::objective(state).zip(map.place(id)) else {
@@ -77,11 +77,11 @@ fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sente
         .filter(|other| other.scored.feasible && other.scored.candidate != id)
         .filter(|other| other.scored.objective.mean == value);
     let among = match map.feasible() {
-        1 => "The only feasible prompt".to_owned(),
-        many => format!("Chosen among {}", counted(many, "feasible prompt")),
+        1 => "The only prompt".to_owned(),
+        many => format!("Chosen among {}", counted(many, "prompt")),
     };
     let sentence = Sentence::new(format!(
-        "{among} by “{}” on the search examples, {shown}",
+        "{among} feasible on the search examples by “{}” there, {shown}",
         objective.phrase()
     ));
     match tied.next() {

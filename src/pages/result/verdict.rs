@@ -37,7 +37,7 @@ pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView
     };
     let tag = move || {
         let feasibility = outcome.with(|outcome| Some(outcome.as_ref()?.feasibility))?;
-        let (class, mark) = if feasibility.holds() {
+        let (class, mark) = if feasibility.is_borne_out() {
             ("tag is-f", "m f")
         } else {
             ("tag is-i", "m i")

@@ -62,8 +62,8 @@ pub fn WelcomePage() -> impl IntoView {
 #[component]
 fn FinishedMap() -> impl IntoView {
     let map = FinishedRun::shipped().map(|run| run.map()).unwrap_or_default();
-    let label = "Each mark is one prompt: success against worst residual; the course leads from the seed on \
-                 the infeasible side to the best prompt on the feasible side";
+    let label = "Each mark is one prompt: success against worst residual; the course leads from the seed, \
+                 outside of the thresholds, to the best prompt, inside all of them";
     view! {
         <figure>
             <CandidateMap data=Signal::stored(map) label=Signal::stored(label.to_owned()) height="400px"/>

@@ -98,7 +98,7 @@ fn survivors(round: &FixedRound<'_>, scores: &Scores, count: usize) -> Vec<Candi
         let costs = round
             .limits
             .keys()
-            .map(|metric| 0.0 - score.costs[metric])
+            .map(|metric| 0.0 - score.cautious_cost(metric))
             .collect();
         [vec![score.objective], costs].concat()
     };

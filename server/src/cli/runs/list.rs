@@ -58,7 +58,7 @@ fn table(runs: &[RunShown]) -> String {
         "stage",
         "status",
         "best",
-        "feasible",
+        "feasible on search",
         "rollouts",
         "spend",
         "started by",

@@ -29,8 +29,8 @@ pub(super) fn stage(stage: RunStage) -> &'static str {
 /// How a journal ends, in a word.
 pub(super) fn status(status: Status) -> &'static str {
     match status {
-        Status::Feasible => "feasible",
-        Status::Infeasible => "infeasible",
+        Status::Feasible => "feasible on search",
+        Status::Infeasible => "infeasible on search",
         Status::Budget => "budget spent",
         Status::Stopped => "stopped",
         Status::Failed => "failed",
