@@ -460,7 +460,7 @@ fn scripts_find_what_they_rely_on() {
         serve.args(more);
         Server::start(&mut serve)
     };
-    let server = serving(&["--metrics"]);
+    let server = serving(&[]);
     let plain = "text/plain; charset=utf-8";
     for (path, kind, within) in [
         ("/healthz", plain, "ok\n"),
@@ -476,7 +476,8 @@ fn scripts_find_what_they_rely_on() {
     assert_eq!(fetched(&server, "/api/projects").0, 401);
     server.stop();
 
-    let server = serving(&[]);
+    // A proxy may pass on whoever asks.
+    let server = serving(&["--public-url", "https://capo.example.org"]);
     let (status, kind, text) = fetched(&server, "/metrics");
     assert_eq!(
         (status, kind.as_str()),

@@ -54,11 +54,12 @@ pub(crate) struct ServeArgs {
     /// Requests to the API a second of each session, token and address, four times as many at once; 0 for no bound.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_RATE)]
     rate: u32,
-    /// Count what the server does, for Prometheus, at `/metrics`; only programs on its machine may read it there.
+    /// Do not start where nobody could read `/metrics`, as with `--public-url` and no token. What the server does is counted there
+    /// for Prometheus; without a token only programs on its machine may read it.
     #[arg(long)]
     metrics: bool,
     /// File with a token that opens `/metrics` from anywhere, as `Authorization: Bearer TOKEN`.
-    #[arg(long, value_name = "FILE", requires = "metrics")]
+    #[arg(long, value_name = "FILE")]
     metrics_token_file: Option<PathBuf>,
     /// Certificate in PEM, with those between it and the authority's: the server speaks TLS. Read anew on SIGHUP.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -327,16 +328,16 @@ fn serve(args: ServeArgs) -> Result<(), Failure> {
         (None, false) => Served::Embedded,
     };
     let public = args.public_url.as_deref();
-    let measured = match (args.metrics, args.metrics_token_file) {
-        (false, _) => Measured::No,
-        (true, Some(path)) => Measured::WithToken(path),
+    let measured = match args.metrics_token_file {
+        Some(path) => Measured::WithToken(path),
+        None if public.is_none() => Measured::Here,
         // Whatever comes through a proxy on this machine seems to come from it.
-        (true, None) if public.is_some() => {
+        None if args.metrics => {
             return Err(Failure::usage(
                 "with --public-url a proxy may pass everybody's requests on to /metrics: protect it with --metrics-token-file FILE",
             ));
         }
-        (true, None) => Measured::Here,
+        None => Measured::No,
     };
     let tls = args.tls_cert.zip(args.tls_key);
     let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });

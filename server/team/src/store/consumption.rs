@@ -27,6 +27,10 @@ pub const FORGOTTEN: Millis = 60 * 60 * 1000;
 /// writes it along: a disk takes longer to confirm a change than all else that a call needs here.
 const LATER: Duration = Duration::from_millis(20);
 
+/// Begins what a killed server has written, and a power cut may take back until the next other change, which comes with
+/// [`Store::beat`] at the latest: a call does not wait for the disk.
+const BEGIN_UNCONFIRMED: &str = "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE";
+
 /// What was set aside for one request, by the id under which it is kept.
 #[derive(Debug, Clone)]
 pub struct OpenReservation {
@@ -284,12 +288,15 @@ impl Store {
 
     /// Begins to change what was consumed, which nobody else does until it ends.
     async fn open_books(&self) -> Result<Books, StoreError> {
-        let mut transaction = self.begin().await?;
-        if !self.is_sqlite {
+        let transaction = if self.is_sqlite {
+            self.write.begin_with(BEGIN_UNCONFIRMED).await?
+        } else {
+            let mut transaction = self.begin().await?;
             sqlx::query("UPDATE locks SET name = name WHERE name = 'consumption'")
                 .execute(&mut *transaction)
                 .await?;
-        }
+            transaction
+        };
         let added = BTreeMap::new();
         Ok(Books { transaction, added })
     }
@@ -373,7 +380,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::fixture::DAY;
-    use crate::store::tests::on_each;
+    use crate::store::tests::{in_sqlite, on_each};
 
     fn payers(member: &str, project: &str) -> ChargedTo {
         ChargedTo {
@@ -477,6 +484,24 @@ mod tests {
                 store.lines_of_books().await,
                 books([62, 0, 5], [57, 0, 4], [56, 0, 4])
             );
+        });
+    }
+
+    #[test]
+    fn only_the_books_do_not_wait_for_the_disk() {
+        in_sqlite(|store| async move {
+            let confirmed = "PRAGMA synchronous";
+            let mut books = store.open_books().await.unwrap();
+            let of_books: i64 = sqlx::query_scalar(confirmed)
+                .fetch_one(&mut *books.transaction)
+                .await
+                .unwrap();
+            books.transaction.commit().await.unwrap();
+            let of_others: i64 = sqlx::query_scalar(confirmed)
+                .fetch_one(&store.write)
+                .await
+                .unwrap();
+            assert_eq!((of_books, of_others), (1, 2), "NORMAL, and FULL again");
         });
     }
 

@@ -231,13 +231,22 @@ impl Store {
                 .test_before_acquire(!is_sqlite)
                 // SQLite itself takes back what a full disk ended, which the driver never learns: that connection begins nothing
                 // more.
-                .after_release(|connection, _| {
+                .after_release(move |connection, _| {
                     Box::pin(async move {
                         if connection.is_in_transaction() {
                             // What is to be taken back may still be on its way.
                             connection.ping().await?;
                         }
-                        Ok(!connection.is_in_transaction())
+                        if connection.is_in_transaction() {
+                            return Ok(false);
+                        }
+                        if is_sqlite && connections == 1 {
+                            // After books that were not confirmed by the disk.
+                            sqlx::raw_sql("PRAGMA synchronous = FULL")
+                                .execute(connection)
+                                .await?;
+                        }
+                        Ok(true)
                     })
                 })
                 .max_connections(connections)
