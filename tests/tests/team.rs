@@ -490,6 +490,21 @@ fn scripts_find_what_they_rely_on() {
 }
 
 #[test]
+fn a_program_without_the_page_serves_the_api_and_says_so() {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log");
+    let mut serve = command(["serve", "--addr", "127.0.0.1:0", "--data"]);
+    let server = Server::start_logged(serve.arg(folder.path().join("data")), &log);
+    assert_eq!(fetched(&server, "/api/projects").0, 401);
+    server.stop();
+    let said = std::fs::read_to_string(log).unwrap();
+    assert!(
+        said.contains("without the page") && said.contains("--page DIR"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_log_in_json_is_nothing_else_and_holds_no_secret() {
     let folder = TempDir::new().unwrap();
     create_user(folder.path(), &["ada", "--admin"], PASSWORD).expect_code(0);

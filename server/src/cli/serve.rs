@@ -48,7 +48,7 @@ pub(crate) struct ServeArgs {
     /// Folder of a built page to serve in place of the one inside this program.
     #[arg(long, value_name = "DIR", conflicts_with = "api_only")]
     page: Option<PathBuf>,
-    /// Serve no page.
+    /// Serve no page, as a program that was built without one does unless a folder is named.
     #[arg(long)]
     api_only: bool,
     /// Requests to the API a second of each session, token and address, four times as many at once; 0 for no bound.
@@ -505,7 +505,6 @@ impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
         match error {
             ServeError::Password(_)
-            | ServeError::NoPage
             | ServeError::FirstIsAdmin
             | ServeError::TwiceNamed(_)
             | ServeError::Training(_)

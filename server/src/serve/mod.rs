@@ -107,12 +107,6 @@ pub(crate) enum ServeError {
     /// Its page.
     #[error("the page: {0}")]
     Page(#[from] PageError),
-    /// It has none.
-    #[error(
-        "this `capo` was built without the page; name the folder of a built one with --page DIR, or serve only the API \
-         with --api-only"
-    )]
-    NoPage,
     /// Its socket.
     #[error("cannot listen on {address}: {source}; choose another address with --addr HOST:PORT")]
     Listen {
@@ -168,14 +162,18 @@ pub(crate) enum ServeError {
 }
 
 /// The page inside this program, if it was built with one.
-fn embedded() -> Result<Page, ServeError> {
+fn embedded() -> Result<Option<Page>, ServeError> {
     if PAGE.is_empty() {
-        return Err(ServeError::NoPage);
+        warn(
+            "this `capo` was built without the page and serves only the API, where `capo admin create-user NAME --admin` makes the \
+             first administrator; name the folder of a built page with --page DIR, or build both by `cargo xtask build`",
+        );
+        return Ok(None);
     }
     let files = PAGE
         .iter()
         .map(|(path, bytes)| ((*path).to_owned(), axum::body::Bytes::from_static(bytes)));
-    Ok(Page::of(files.collect::<BTreeMap<_, _>>())?)
+    Ok(Some(Page::of(files.collect::<BTreeMap<_, _>>())?))
 }
 
 /// A file of the page inside this program, if it was built with one that has it.
@@ -222,7 +220,7 @@ async fn files(place: Option<&str>, folder: &Path) -> Result<Files, ServeError> 
 /// When the server cannot start, or its socket fails.
 pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
     let page = match &options.page {
-        Served::Embedded => Some(embedded()?),
+        Served::Embedded => embedded()?,
         Served::Folder(folder) => Some(Page::read(folder)?),
         Served::None => None,
     };

@@ -39,6 +39,10 @@ pub(super) async fn export(
     let (project, _) = caller.project(&server, &project, Role::Admin).await?;
     // Data files are held in memory, one at a time.
     let permit = server.upload(&caller).await?;
+    let (actor, store) = (caller.actor(), server.store());
+    store
+        .note(&actor, "project.export", &project.name, Some(&project.id))
+        .await?;
     let (pieces, body) = pieces::body();
     let name = format!("attachment; filename=\"{}.tar\"", project.name);
     tokio::spawn(async move {

@@ -12,7 +12,7 @@ use super::Server;
 use super::caller::{Caller, Visitor};
 use super::extract::{Json, Path, moment};
 use super::problem::Refusal;
-use super::sessions::{attempted, enter, myself, of_address};
+use super::sessions::{attempted, enter, myself, of_address, refused};
 use crate::oidc::{Flow, Oidc, OidcError, Person};
 use crate::secret::{Secret, is_same, sha256};
 use crate::store::{LinkedIdentity, Member, SignsInBy, StoreError};
@@ -200,13 +200,11 @@ pub(super) async fn response(
 }
 
 /// That a member was shut out.
-fn refused(member: &Member, visitor: &Visitor) -> Refusal {
-    tracing::warn!(
-        name = member.name,
-        address = visitor.address,
-        "a sign-in was refused"
-    );
-    Refusal::forbidden("This account may not sign in any more.")
+async fn shut_out(server: &Server, visitor: &Visitor, member: &Member) -> Refusal {
+    match refused(server, visitor, &member.name).await {
+        Ok(()) => Refusal::forbidden("This account may not sign in any more."),
+        Err(error) => error.into(),
+    }
 }
 
 /// The member whom an identity belongs to, or a new one where the issuer's word is enough.
@@ -214,7 +212,7 @@ async fn known(server: &Server, oidc: &Oidc, visitor: &Visitor, person: &Person)
     let (store, identity) = (server.store(), &person.identity);
     if let Some(member) = store.identified(identity).await? {
         if member.disabled_at.is_some() {
-            return Err(refused(&member, visitor));
+            return Err(shut_out(server, visitor, &member).await);
         }
         return Ok(member);
     }
@@ -223,7 +221,9 @@ async fn known(server: &Server, oidc: &Oidc, visitor: &Visitor, person: &Person)
     if oidc.admits(person) && store.is_set_up().await? {
         // Who was shut out does not come in again under another name.
         match store.member(&person.name()).await {
-            Ok(member) if member.disabled_at.is_some() => return Err(refused(&member, visitor)),
+            Ok(member) if member.disabled_at.is_some() => {
+                return Err(shut_out(server, visitor, &member).await);
+            }
             Ok(_) | Err(StoreError::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -231,11 +231,7 @@ async fn known(server: &Server, oidc: &Oidc, visitor: &Visitor, person: &Person)
         let by = SignsInBy::Identity(identity);
         return Ok(store.add_member(&visitor.actor(&name), &name, by, false).await?);
     }
-    tracing::warn!(
-        identity = identity.label,
-        address = visitor.address,
-        "somebody without an account was refused"
-    );
+    refused(server, visitor, &identity.label).await?;
     Err(Refusal::forbidden(format!(
         "No account here belongs to {}. Follow an invitation; or, if you have an account, sign in with its password and link \
          this identity on its page.",

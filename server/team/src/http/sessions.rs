@@ -67,13 +67,20 @@ pub(super) async fn sign_in(
         .hashing(move || password::verify(&credentials.password, kept.as_deref()))
         .await?;
     let Some(member) = member.filter(|member| is_right && member.disabled_at.is_none()) else {
-        tracing::warn!(%name, address = visitor.address, "a sign-in was refused");
+        refused(&server, &visitor, &name).await?;
         return Err(Refusal::wrong_password());
     };
     server.store().forget_attempts(&keys[0].0, true).await?;
     server.store().forget_attempts(&keys[1].0, false).await?;
     let jar = enter(&server, &visitor, jar, &member).await?;
     Ok((StatusCode::CREATED, jar, Json(myself(member))))
+}
+
+/// Notes that somebody, whoever it was, was not let in under a name.
+pub(super) async fn refused(server: &Server, visitor: &Visitor, name: &str) -> Result<(), StoreError> {
+    tracing::warn!(name, address = visitor.address, "a sign-in was refused");
+    let nobody = visitor.actor("not signed in");
+    server.store().note(&nobody, "session.refuse", name, None).await
 }
 
 /// By what attempts from somewhere are counted, and how many cost no wait.

@@ -423,6 +423,14 @@ async fn guessing_passwords_takes_longer_and_longer() {
         assert_eq!(guess("wrong").await.0, 401, "what was forgotten starts anew");
     }
     assert_eq!(guess("wrong").await.0, 429);
+    let log = team.store.audit(None, None, 100).await.unwrap();
+    let refusals = log.iter().filter(|line| line.action == "session.refuse");
+    let named = refusals.map(|line| (line.actor.as_str(), line.subject.as_str()));
+    assert_eq!(
+        named.collect::<Vec<_>>(),
+        [("not signed in", "ada"); 12],
+        "who has to wait leaves no line"
+    );
 }
 
 #[tokio::test]

@@ -58,6 +58,22 @@ pub(super) async fn write(
 }
 
 impl Store {
+    /// Adds a line of what changes nothing else that is kept.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn note(
+        &self,
+        actor: &Actor,
+        action: &'static str,
+        subject: &str,
+        project: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        write(&mut transaction, actor, action, subject, project).await?;
+        Ok(transaction.commit().await?)
+    }
+
     /// The latest lines first, before the one of an id if one is named: of the whole server, or of one project by id, and
     /// then those that it brought along from another server.
     ///
@@ -142,9 +158,7 @@ impl Store {
             }
             transaction.commit().await?;
         }
-        let mut transaction = self.begin().await?;
         let subject = format!("{} lines of another server", entries.len());
-        write(&mut transaction, actor, "audit.import", &subject, Some(project)).await?;
-        Ok(transaction.commit().await?)
+        self.note(actor, "audit.import", &subject, Some(project)).await
     }
 }

@@ -65,7 +65,7 @@ fn naming() -> Vec<Row> {
 on_each_database!(what_another_project_has_is_answered_for_as_what_is_not_there);
 async fn what_another_project_has_is_answered_for_as_what_is_not_there(store: Store) {
     let team = Team::on(store).await;
-    let before = team.export("alpha").await;
+    let before = team.exported("alpha").await;
     // Absent ones in place of the names, or of what these stand for.
     let without = |text: &str, real: bool| {
         ABSENT.iter().fold(text.to_owned(), |text, (name, absent)| {
@@ -100,5 +100,8 @@ async fn what_another_project_has_is_answered_for_as_what_is_not_there(store: St
         }
     }
     assert!(compared >= 80, "{compared}");
-    assert!(team.export("alpha").await == before, "and nothing of it changed");
+    assert!(
+        team.exported("alpha").await == before,
+        "and nothing of it changed"
+    );
 }
