@@ -196,6 +196,10 @@ fn a_search_on_a_server_that_is_killed_ends_as_one_here() {
         table.contains(&id[..8]) && table.contains("small desk"),
         "{table}"
     );
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let lasts = runs[0]["times"].as_array().unwrap().last().unwrap()[1].as_f64();
+    let lasts = format!("{:.0} s", lasts.unwrap());
+    assert!(table.contains("duration") && table.contains(&lasts), "{table}");
 
     team.capo(&format!("runs pull {id} --journal pulled.jsonl"))
         .expect_code(0);

@@ -12,7 +12,7 @@ use capo_models::{Builder, Setup};
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
-use super::layout::{count, counted, dollars, fitted};
+use super::layout::{count, counted, dollars, fitted, span};
 use crate::recorded::RecordedRun;
 use crate::session::{SessionError, StudyFile};
 use capo_core::table::Table;
@@ -251,17 +251,6 @@ fn bounds(forecast: &Forecast, expected: Option<&Expected>) -> Table {
 /// What is expected of a quantity.
 fn unless_unknown(figure: Option<Figure>, write: fn(f64) -> String) -> String {
     figure.map_or_else(|| "unknown".into(), |figure| figure.text(write))
-}
-
-/// A duration.
-fn span(seconds: f64) -> String {
-    if seconds < 120.0 {
-        format!("{seconds:.0} s")
-    } else if seconds < 7200.0 {
-        format!("{:.0} min", seconds / 60.0)
-    } else {
-        format!("{:.1} h", seconds / 3600.0)
-    }
 }
 
 /// What was made of the run just now.

@@ -81,6 +81,17 @@ pub(crate) fn dollars(usd: Option<f64>) -> String {
     }
 }
 
+/// A duration.
+pub(crate) fn span(seconds: f64) -> String {
+    if seconds < 120.0 {
+        format!("{seconds:.0} s")
+    } else if seconds < 7200.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3600.0)
+    }
+}
+
 /// Yes or no.
 pub(crate) fn yes_no(value: bool) -> String {
     if value { "yes" } else { "no" }.into()

@@ -7,7 +7,7 @@ use super::RunArgument;
 use super::server::{Remote, all, find, refused};
 use super::words::{origin, short, stage, standing, status};
 use crate::cli::failure::{Ending, Failure, print, print_data, print_json};
-use crate::cli::layout::{NOTHING, count, dollars, fitted, number, yes_no};
+use crate::cli::layout::{NOTHING, count, dollars, fitted, number, span, yes_no};
 
 /// List runs, the latest first.
 #[derive(Debug, Clone, clap::Args)]
@@ -50,7 +50,7 @@ pub(super) async fn list(args: &ListArgs) -> Result<Ending, Failure> {
 
 fn table(runs: &[RunShown]) -> String {
     let words = [Align::Left; 5];
-    let numbers = [Align::Right; 4];
+    let numbers = [Align::Right; 5];
     let heading = [
         "run",
         "name",
@@ -61,6 +61,7 @@ fn table(runs: &[RunShown]) -> String {
         "feasible on search",
         "rollouts",
         "spend",
+        "duration",
         "started by",
         "touched",
     ];
@@ -78,11 +79,20 @@ fn table(runs: &[RunShown]) -> String {
             best.map_or_else(|| NOTHING.to_owned(), |_| yes_no(run.progress.feasible)),
             count(run.progress.rollouts),
             dollars(run.progress.usd),
+            duration(run),
             run.started_by.clone(),
             run.touched_at.clone(),
         ]);
     }
     fitted(&grid, 0)
+}
+
+/// How long its search has worked, as of the last round or later.
+fn duration(run: &RunShown) -> String {
+    if run.lines == 0 {
+        return NOTHING.to_owned();
+    }
+    span(run.times.last())
 }
 
 pub(super) async fn show(args: &ShowArgs) -> Result<Ending, Failure> {
@@ -138,6 +148,7 @@ fn facts(run: &RunShown) -> Table {
     grid.row(["calls", &count(progress.calls)]);
     grid.row(["tokens", &count(progress.tokens)]);
     grid.row(["dollars", &dollars(progress.usd)]);
+    grid.row(["duration", &duration(run)]);
     grid.row(["journal", &format!("{} lines", count(run.lines))]);
     grid.row(["added", &run.created_at]);
     grid.row(["touched", &run.touched_at]);
