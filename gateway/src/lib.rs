@@ -11,7 +11,7 @@
 //! | Who asks, and on whose account? | [`token`], [`Caller::paying`] |
 //! | May this be sent, and as what? | [`Gateway::check`], which gives an [`UpstreamRequest`] |
 //! | Is enough left today? In one transaction. | [`reserve`] |
-//! | Which addresses may be connected to? | [`SharedKey::may_connect`]; redirects are never followed |
+//! | Which addresses may be connected to? | Those that are [public](is_public) when they are connected to, or any with [`KeyRecord::private_host`]; redirects are never followed |
 //! | With which credential? | [`UpstreamRequest::authenticate`] |
 //! | What of the answer may be passed on? | [`check_response`], [`response_headers`], [`error_body`] |
 //! | How many tokens, at what cost? | [`Counter`], fed with every chunk |

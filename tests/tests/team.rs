@@ -19,7 +19,7 @@ use capo_tests::program::{Ended, Server, capo, command, read, run};
 use capo_tests::stub::{Answer, Stub};
 use serde_json::{Value, json};
 use shared_key::{SECRET, shared_key};
-use team_server::{PASSWORD, ask, create_user};
+use team_server::{PASSWORD, ask, create_user, enter};
 use tempfile::TempDir;
 use ureq::Agent;
 
@@ -42,14 +42,6 @@ fn serving_with(folder: &Path, master: &str) -> Command {
 fn administer(folder: &Path, change: impl FnOnce(&mut Command) -> &mut Command) -> Ended {
     let mut admin = command(["admin"]);
     run(change(&mut admin).arg("--data").arg(folder))
-}
-
-/// The cookie of ada, who signs in.
-fn enter(server: &Server) -> String {
-    let credentials = json!({ "name": "ada", "password": PASSWORD });
-    let entered = ask(server, "POST", "/api/session", &[], &credentials);
-    assert_eq!(entered.status, 201, "{}", entered.body);
-    entered.cookie.expect("who signs in gets a cookie")
 }
 
 /// The status with which a provider's key is added.
@@ -150,10 +142,7 @@ fn its_own_models_answer_who_has_a_token() {
     let folder = TempDir::new().unwrap();
     create_user(folder.path(), &["ada", "--admin"], PASSWORD).expect_code(0);
     let server = Server::start(&mut serving(folder.path()));
-    let credentials = json!({ "name": "ada", "password": PASSWORD });
-    let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
-        .cookie
-        .unwrap();
+    let cookie = enter(&server, "ada");
     let origin = server.base_url.clone();
     let in_page = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
     let token = |scope: &str| {
@@ -275,7 +264,7 @@ fn keys_outlive_a_new_master_key_and_a_wrong_one_is_said() {
     writeln!(child.stdin.take().unwrap(), "{PASSWORD}").unwrap();
     assert!(child.wait().unwrap().success());
     let server = Server::start(&mut serving(folder.path()));
-    let cookie = enter(&server);
+    let cookie = enter(&server, "ada");
     assert_eq!(add_key(&server, &cookie, "openai"), 204);
     assert_eq!(is_usable(&server, &cookie), true);
     let rotate = || administer(folder.path(), |admin| admin.arg("rotate-key"));
@@ -320,7 +309,7 @@ fn a_master_key_may_stand_in_a_variable_and_a_missing_one_is_said() {
     create_user(folder.path(), &["ada", "--admin"], PASSWORD).expect_code(0);
     let master = "5e".repeat(32);
     let server = Server::start(&mut serving_with(folder.path(), &master));
-    let cookie = enter(&server);
+    let cookie = enter(&server, "ada");
     assert_eq!(add_key(&server, &cookie, "openai"), 204);
     server.stop();
     let server = Server::start(&mut serving_with(folder.path(), &master));
@@ -398,7 +387,7 @@ fn a_master_key_in_a_variable_is_backed_up_and_rotated_in_a_file() {
     create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
     let master = "5e".repeat(32);
     let server = Server::start(&mut serving_with(&data, &master));
-    let cookie = enter(&server);
+    let cookie = enter(&server, "ada");
     assert_eq!(add_key(&server, &cookie, "openai"), 204);
     server.stop();
 
@@ -512,7 +501,7 @@ fn a_log_in_json_is_nothing_else_and_holds_no_secret() {
     let log = folder.path().join("log");
     let server = Server::start_logged(serving(folder.path()).args(["--log", "json"]), &log);
     let token = shared_key(&server, &provider.base_url);
-    let cookie = enter(&server);
+    let cookie = enter(&server, "ada");
     let mistaken = "another long password of hers";
     let wrong = json!({ "name": "ada", "password": mistaken });
     assert_eq!(ask(&server, "POST", "/api/session", &[], &wrong).status, 401);

@@ -17,7 +17,7 @@ use bucket::Bucket;
 use capo_tests::program::{Ended, Server, command, run};
 use capo_tests::study::SUMS;
 use serde_json::json;
-use team_server::{PASSWORD, ask, create_user, serving};
+use team_server::{PASSWORD, create_user, enter, made, serving, token};
 use tempfile::TempDir;
 
 const ROWS: &str = "question,answer\nwhat is one and one?,two\nwhat is one and two?,three\n";
@@ -34,19 +34,10 @@ impl Team {
     fn new(folder: TempDir, serve: &mut Command) -> Self {
         create_user(&folder.path().join("data"), &["ada", "--admin"], PASSWORD).expect_code(0);
         let server = Server::start(serve);
-        let credentials = json!({ "name": "ada", "password": PASSWORD });
-        let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
-            .cookie
-            .unwrap();
-        let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
+        let cookie = enter(&server, "ada");
         let project = json!({ "name": "sums", "title": "Sums" });
-        assert_eq!(
-            ask(&server, "POST", "/api/projects", &headers, &project).status,
-            201
-        );
-        let new = json!({ "name": "test", "scope": "write", "days": 1 });
-        let token = ask(&server, "POST", "/api/tokens", &headers, &new).body["secret"].clone();
-        let token = token.as_str().unwrap().to_owned();
+        made(&server, &cookie, "/api/projects", &project);
+        let token = token(&server, &cookie);
         std::fs::write(folder.path().join("rows.csv"), ROWS).unwrap();
         Self {
             folder,
@@ -124,17 +115,7 @@ fn data_sets_go_to_a_project_and_into_its_backups() {
     let folder = team.file("elsewhere");
     std::fs::copy(team.file("data/master.key"), folder.join("master.key")).unwrap();
     team.server = Server::start(&mut serving(&folder, "127.0.0.1:0"));
-    let credentials = json!({ "name": "ada", "password": PASSWORD });
-    let cookie = ask(&team.server, "POST", "/api/session", &[], &credentials)
-        .cookie
-        .unwrap();
-    let headers = [
-        ("cookie", cookie.as_str()),
-        ("origin", team.server.base_url.as_str()),
-    ];
-    let new = json!({ "name": "test", "scope": "write", "days": 1 });
-    let token = ask(&team.server, "POST", "/api/tokens", &headers, &new).body["secret"].clone();
-    team.token = token.as_str().unwrap().to_owned();
+    team.token = token(&team.server, &enter(&team.server, "ada"));
     team.comes_back("rows.csv");
     assert_eq!(count(&folder.join("files")), 2);
 }

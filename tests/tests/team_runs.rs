@@ -14,7 +14,7 @@ use std::process::Command;
 use capo_tests::journal::{events, of_kind, outcome};
 use capo_tests::program::{Ended, Running, Server, command, run, wait_until};
 use serde_json::{Value, json};
-use team_server::{PASSWORD, ask, create_user, serving};
+use team_server::{PASSWORD, ask, create_user, enter, made, serving, token};
 use tempfile::TempDir;
 
 /// Some seconds long, so that it can be told something in its midst.
@@ -65,23 +65,17 @@ impl Team {
         let data = folder.path().join("data");
         create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
         let server = Server::start(serving(&data, "127.0.0.1:0").args(arguments));
-        let credentials = json!({ "name": "ada", "password": PASSWORD });
-        let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
-            .cookie
-            .unwrap();
-        let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
+        let cookie = enter(&server, "ada");
         let project = json!({ "name": "help-desk", "title": "Help desk" });
-        let made = ask(&server, "POST", "/api/projects", &headers, &project);
-        assert_eq!(made.status, 201, "{}", made.body);
-        let new = json!({ "name": "command line", "scope": "write", "days": 1 });
-        let token = ask(&server, "POST", "/api/tokens", &headers, &new).body["secret"].clone();
+        made(&server, &cookie, "/api/projects", &project);
+        let token = token(&server, &cookie);
         std::fs::write(folder.path().join("study.toml"), STUDY).unwrap();
         std::fs::write(folder.path().join("prompt.md"), PROMPT).unwrap();
         Self {
             address: server.base_url.trim_start_matches("http://").to_owned(),
             server: Some(server),
             folder,
-            token: token.as_str().unwrap().to_owned(),
+            token,
         }
     }
 

@@ -15,8 +15,8 @@ use std::fs;
 use std::process::Command;
 
 use capo_tests::program::Server;
-use serde_json::{Value, json};
-use team_server::{PASSWORD, ask, create_user, serving};
+use serde_json::json;
+use team_server::{PASSWORD, create_user, enter, made, serving, token};
 use tempfile::TempDir;
 
 const CHECKS: &str =
@@ -77,32 +77,19 @@ impl Team {
         let data = folder.path().join("data");
         create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
         let server = Server::start(serving(&data, "127.0.0.1:0").args(["--rate", "0"]));
-        let credentials = json!({ "name": "ada", "password": PASSWORD });
-        let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
-            .cookie
-            .unwrap();
-        let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
-        let made = |path: &str, what: &str, body: &Value| {
-            let answer = ask(&server, "POST", path, &headers, body);
-            assert_eq!(answer.status, 201, "{path}: {}", answer.body);
-            answer.body[what].as_str().unwrap().to_owned()
-        };
-        let token = json!({ "name": "test", "scope": "write", "days": 1 });
-        let token = made("/api/tokens", "secret", &token);
-        made(
-            "/api/projects",
-            "name",
-            &json!({ "name": "desk", "title": "Desk" }),
-        );
+        let cookie = enter(&server, "ada");
+        let token = token(&server, &cookie);
+        let project = json!({ "name": "desk", "title": "Desk" });
+        made(&server, &cookie, "/api/projects", &project);
         let run = json!({ "name": "First", "study": STUDY });
-        let run = made("/api/projects/desk/runs", "id", &run);
+        let run = made(&server, &cookie, "/api/projects/desk/runs", &run);
         Some(Self {
             program,
             folder,
             server,
             cookie,
             token,
-            run,
+            run: run["id"].as_str().unwrap().to_owned(),
         })
     }
 

@@ -20,7 +20,7 @@ use bucket::Bucket;
 use capo_tests::journal::{events, of_kind};
 use capo_tests::program::{Server, command, run, wait_until};
 use serde_json::{Value, json};
-use team_server::{Answer, PASSWORD, ask, create_user, serving};
+use team_server::{Answer, PASSWORD, ask, create_user, enter, made, serving, token};
 use tempfile::TempDir;
 
 const STUDY: &str = r#"
@@ -95,30 +95,22 @@ impl Team {
         let data = folder.path().join("data");
         create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
         let server = Server::start(&mut serve(&data));
-        let credentials = json!({ "name": "ada", "password": PASSWORD });
-        let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
-            .cookie
-            .unwrap();
-        let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
+        let cookie = enter(&server, "ada");
         let project = json!({ "name": "help-desk", "title": "Help desk" });
-        assert_eq!(
-            ask(&server, "POST", "/api/projects", &headers, &project).status,
-            201
-        );
+        made(&server, &cookie, "/api/projects", &project);
         let models = Server::simulate(&[]);
         let settings = json!({
             "provider": "openai-compatible", "base_url": models.base_url, "private_host": true,
             "projects": ["help-desk"], "models": [{ "name": "sim-medium" }],
         });
         let key = json!({ "name": "shared", "settings": settings, "secret": SECRET });
-        assert_eq!(ask(&server, "POST", "/api/keys", &headers, &key).status, 204);
-        let new = json!({ "name": "test", "scope": "write", "days": 1 });
-        let token = ask(&server, "POST", "/api/tokens", &headers, &new).body["secret"].clone();
+        made(&server, &cookie, "/api/keys", &key);
+        let token = token(&server, &cookie);
         let mut team = Self {
             folder,
             server: Some(server),
             models,
-            token: token.as_str().unwrap().to_owned(),
+            token,
             run: String::new(),
         };
         std::fs::write(team.file("study.toml"), STUDY.replace("METHOD", "capo")).unwrap();
@@ -396,9 +388,7 @@ fn a_rewriter_answers_who_has_its_project_alone() {
     team.done(&sft);
     create_user(&team.file("data"), &["bea"], PASSWORD).expect_code(0);
     let in_page = |name: &str, method: &str, path: &str, body: &Value| {
-        let credentials = json!({ "name": name, "password": PASSWORD });
-        let cookie = ask(server, "POST", "/api/session", &[], &credentials).cookie;
-        let cookie = cookie.unwrap();
+        let cookie = enter(server, name);
         let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
         let answer = ask(server, method, path, &headers, body);
         assert!(answer.status < 300, "{path}: {}", answer.body);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use capo_tests::program::{Ended, Server, command};
-use serde_json::Value;
+use serde_json::{Value, json};
 use ureq::Agent;
 
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
@@ -58,6 +58,29 @@ pub(crate) fn ask(
         cookie,
         body: serde_json::from_str(&text).unwrap_or(Value::String(text)),
     }
+}
+
+/// The cookie of a member who signs in.
+pub(crate) fn enter(server: &Server, name: &str) -> String {
+    let credentials = json!({ "name": name, "password": PASSWORD });
+    let entered = ask(server, "POST", "/api/session", &[], &credentials);
+    assert_eq!(entered.status, 201, "{}", entered.body);
+    entered.cookie.unwrap()
+}
+
+/// What is answered to the page of who has a cookie, where it makes something.
+pub(crate) fn made(server: &Server, cookie: &str, path: &str, new: &Value) -> Value {
+    let in_page = [("cookie", cookie), ("origin", server.base_url.as_str())];
+    let answer = ask(server, "POST", path, &in_page, new);
+    assert!(answer.status < 300, "{path}: {}", answer.body);
+    answer.body
+}
+
+/// A new token with which programs change things.
+pub(crate) fn token(server: &Server, cookie: &str) -> String {
+    let new = json!({ "name": "test", "scope": "write", "days": 1 });
+    let token = made(server, cookie, "/api/tokens", &new);
+    token["secret"].as_str().unwrap().to_owned()
 }
 
 pub(crate) fn create_user(folder: &Path, arguments: &[&str], password: &str) -> Ended {
