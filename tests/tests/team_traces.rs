@@ -79,7 +79,7 @@ fn said(span: &Span) -> BTreeMap<&str, Value> {
     said.collect()
 }
 
-/// A server that asks a model once through a shared key and ends; the token with which it was asked.
+/// A server that asks a model once through a shared key, and one of its own, and ends; the token with which it was asked.
 fn ask_a_model(collector: &str) -> String {
     let stub = Stub::start_with(Duration::ZERO, Some(SECRET), |_, _| Answer::Text(ANSWER.into()));
     let folder = TempDir::new().unwrap();
@@ -90,6 +90,10 @@ fn ask_a_model(collector: &str) -> String {
     let bearer = format!("Bearer {token}");
     let question = json!({ "model": "stub", "messages": [{ "role": "user", "content": QUESTION }] });
     let path = "/api/proxy/stub/v1/chat/completions";
+    let answer = ask(&server, "POST", path, &[("authorization", &bearer)], &question);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let question = json!({ "model": "sim-small", "messages": question["messages"] });
+    let path = "/api/models/v1/chat/completions";
     let answer = ask(&server, "POST", path, &[("authorization", &bearer)], &question);
     assert_eq!(answer.status, 200, "{}", answer.body);
     server.stop();
@@ -120,6 +124,21 @@ fn a_collector_gets_requests_and_calls_to_models_and_nothing_that_was_said() {
     assert_eq!(
         (call.kind(), &call.parent_span_id),
         (SpanKind::Client, &request.span_id)
+    );
+    let own = named("chat sim-small");
+    let parent = spans.iter().find(|span| span.span_id == own.parent_span_id);
+    let parent = said(parent.unwrap());
+    let route = parent["http.route"].as_str().unwrap();
+    assert!(route.starts_with("/api/models/"), "{route}");
+    let of_own = said(own);
+    assert_eq!(
+        (own.kind(), &of_own["gen_ai.provider.name"]),
+        (SpanKind::Internal, &json!("capo"))
+    );
+    assert_eq!(of_own["http.response.status_code"], 200);
+    assert!(
+        of_own["gen_ai.usage.output_tokens"].as_i64() > Some(0),
+        "{of_own:?}"
     );
     let said = said(call);
     for (name, value) in [

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capo_team::SPANS;
+use capo_team::spans::SPANS;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;

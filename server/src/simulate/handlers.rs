@@ -14,6 +14,7 @@ use axum::{Extension, Json, Router};
 use capo_core::ids::sha256_hex;
 use capo_core::llm::AssistantMessage;
 use capo_core::random::Streams;
+use capo_team::spans;
 use capo_team::trainings::Offered;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -180,6 +181,7 @@ impl Endpoint {
         record.entry.model = Some(completion.model.clone());
         record.entry.seed = completion.seed;
         let (thread, version, fetch) = self.find(&completion.model, offered)?;
+        record.span = spans::call_here(&completion.model);
 
         let attempt = self.attempt(hash);
         record.entry.attempt = attempt;
@@ -280,7 +282,10 @@ async fn complete(
             refusal.into_response()
         }
     };
-    record.entry.status = Some(response.status().as_u16());
+    let (status, entry) = (response.status(), &mut record.entry);
+    entry.status = Some(status.as_u16());
+    let tokens = [entry.input_tokens, entry.output_tokens];
+    spans::ended(&record.span, Some(status), tokens);
     response
 }
 

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
+use tracing::Span;
 
 /// One line of the log: one request for a completion, in the order in which they ended.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -70,6 +71,7 @@ impl Log {
         Record {
             log: Arc::clone(self),
             entry,
+            span: Span::none(),
         }
     }
 
@@ -114,6 +116,8 @@ impl Log {
 pub(super) struct Record {
     log: Arc<Log>,
     pub(super) entry: Entry,
+    /// The call to the model, for who collects traces.
+    pub(super) span: Span,
 }
 
 impl Drop for Record {

@@ -4,15 +4,18 @@
 //! They say routes, models and numbers: no contents, and no key, member, project or run.
 
 use axum::extract::{MatchedPath, Request};
+use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::Response;
+use capo_api::REWRITER;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span, info_span};
 
-use crate::telemetry::Call;
-
 /// The target by which these spans are told from all else that is said.
 pub const SPANS: &str = "capo::spans";
+
+/// The provider of the models that the server has itself.
+const ITSELF: &str = "capo";
 
 /// A request, until its answer began.
 pub(crate) async fn traced(request: Request, next: Next) -> Response {
@@ -44,7 +47,7 @@ pub(crate) fn call(request: &Span, operation: &'static str, provider: &str, mode
         parent: request,
         "call",
         otel.name = format!("{operation} {model}"),
-        otel.kind = "client",
+        otel.kind = if provider == ITSELF { "internal" } else { "client" },
         gen_ai.operation.name = operation,
         gen_ai.provider.name = well_known(provider),
         gen_ai.request.model = model,
@@ -56,14 +59,22 @@ pub(crate) fn call(request: &Span, operation: &'static str, provider: &str, mode
     )
 }
 
-/// Says of a call how it ended.
-pub(crate) fn ended(span: &Span, call: &Call<'_>) {
-    let [read, written] = call
-        .tokens
-        .map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX));
+/// A call to a model that the server has itself, on behalf of the request that is answered. What trainings came to has one name.
+pub fn call_here(model: &str) -> Span {
+    let model = if model.starts_with(REWRITER) {
+        "training"
+    } else {
+        model
+    };
+    call(&Span::current(), "chat", ITSELF, model)
+}
+
+/// Says of a call how it ended: with what status, if any came, and tokens read and written.
+pub fn ended(span: &Span, status: Option<StatusCode>, tokens: [u64; 2]) {
+    let [read, written] = tokens.map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX));
     span.record("gen_ai.usage.input_tokens", read);
     span.record("gen_ai.usage.output_tokens", written);
-    let error = match call.status {
+    let error = match status {
         Some(status) => {
             span.record("http.response.status_code", i64::from(status.as_u16()));
             (!status.is_success()).then(|| status.as_str().to_owned())

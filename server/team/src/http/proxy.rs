@@ -300,7 +300,7 @@ impl Call {
             cost: sent.cost.get(),
         };
         call.count();
-        spans::ended(&span, &call);
+        spans::ended(&span, call.status, call.tokens);
         drop(span);
         // It is tried again with the next; what stays set aside counts in full.
         if let Err(error) = self.server.store().settle(&aside, sent.cost).await {
