@@ -10,17 +10,12 @@ use super::{Access, Account, Key, Provider};
 const MAX_TOKENS: u64 = 8192;
 
 pub(super) const PROVIDER: Provider = Provider {
-    name: "anthropic",
-    title: "Anthropic",
-    key: Key::Required("ANTHROPIC_API_KEY"),
     base_url: Some("https://api.anthropic.com"),
-    model: None,
     catalogue: Some("anthropic"),
     seeds: false,
-    reports_cost: false,
     batch_price: Some(0.5),
     embeds: false,
-    in_process: false,
+    ..Provider::over_http("anthropic", "Anthropic", Key::Required("ANTHROPIC_API_KEY"))
 };
 
 pub(super) const ACCESS: Access = Access::Http {

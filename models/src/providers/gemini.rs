@@ -11,17 +11,9 @@ use crate::conversation::CallIds;
 use crate::transport::Recorder;
 
 pub(super) const PROVIDER: Provider = Provider {
-    name: "gemini",
-    title: "Gemini",
-    key: Key::Required("GEMINI_API_KEY"),
     base_url: Some("https://generativelanguage.googleapis.com"),
-    model: None,
     catalogue: Some("gcp.gemini"),
-    seeds: true,
-    reports_cost: false,
-    batch_price: None,
-    embeds: true,
-    in_process: false,
+    ..Provider::over_http("gemini", "Gemini", Key::Required("GEMINI_API_KEY"))
 };
 
 pub(super) const ACCESS: Access = Access::Http {

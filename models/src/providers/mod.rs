@@ -32,6 +32,22 @@ macro_rules! providers {
     };
 }
 
+/// How a provider is reached that has nothing of its own but the `config` of an account: `$answer` makes its models, and it
+/// has some that make vectors.
+macro_rules! over_http {
+    ($answer:ident) => {
+        Access::Http {
+            connect: |account, model, http| config(account).connect(http).$answer(model).erase(),
+            embed: Some(|account, model, http| config(account).connect(http).embedding(model, None).erase()),
+            list: |account, http| {
+                let client = config(account).connect(http);
+                Box::pin(async move { client.list_models().await })
+            },
+            browser_headers: &[],
+        }
+    };
+}
+
 providers![
     openai,
     anthropic,
@@ -164,6 +180,24 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Provider {
+    /// One that is asked over HTTP, samples by a request's seed and has models that make vectors; the rest is nothing unless
+    /// its file says so.
+    const fn over_http(name: &'static str, title: &'static str, key: Key) -> Self {
+        Self {
+            name,
+            title,
+            key,
+            base_url: None,
+            model: None,
+            catalogue: None,
+            seeds: true,
+            reports_cost: false,
+            batch_price: None,
+            embeds: true,
+            in_process: false,
+        }
+    }
+
     /// How it is reached.
     ///
     /// # Panics

@@ -5,28 +5,11 @@ use rig_core::providers::ollama::OllamaConfig;
 use super::{Access, Account, Key, Provider};
 
 pub(super) const PROVIDER: Provider = Provider {
-    name: "ollama",
-    title: "Ollama",
-    key: Key::Optional("OLLAMA_API_KEY"),
     base_url: Some("http://localhost:11434"),
-    model: None,
-    catalogue: None,
-    seeds: true,
-    reports_cost: false,
-    batch_price: None,
-    embeds: true,
-    in_process: false,
+    ..Provider::over_http("ollama", "Ollama", Key::Optional("OLLAMA_API_KEY"))
 };
 
-pub(super) const ACCESS: Access = Access::Http {
-    connect: |account, model, http| config(account).connect(http).completion(model).erase(),
-    embed: Some(|account, model, http| config(account).connect(http).embedding(model, None).erase()),
-    list: |account, http| {
-        let client = config(account).connect(http);
-        Box::pin(async move { client.list_models().await })
-    },
-    browser_headers: &[],
-};
+pub(super) const ACCESS: Access = over_http!(completion);
 
 fn config(account: &Account) -> OllamaConfig {
     OllamaConfig::new()

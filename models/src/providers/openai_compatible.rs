@@ -16,29 +16,10 @@ const PLAIN: Dialect = {
     LLAMACPP.with_quirks(quirks)
 };
 
-pub(super) const PROVIDER: Provider = Provider {
-    name: "openai-compatible",
-    title: "OpenAI-compatible server",
-    key: Key::None,
-    base_url: None,
-    model: None,
-    catalogue: None,
-    seeds: true,
-    reports_cost: false,
-    batch_price: None,
-    embeds: true,
-    in_process: false,
-};
+pub(super) const PROVIDER: Provider =
+    Provider::over_http("openai-compatible", "OpenAI-compatible server", Key::None);
 
-pub(super) const ACCESS: Access = Access::Http {
-    connect: |account, model, http| config(account).connect(http).chat(model).erase(),
-    embed: Some(|account, model, http| config(account).connect(http).embedding(model, None).erase()),
-    list: |account, http| {
-        let client = config(account).connect(http);
-        Box::pin(async move { client.list_models().await })
-    },
-    browser_headers: &[],
-};
+pub(super) const ACCESS: Access = over_http!(chat);
 
 fn config(account: &Account) -> OpenAIConfig {
     OpenAIConfig::with_key(&PLAIN, account.key()).with_base_url(&account.base_url)
