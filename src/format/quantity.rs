@@ -117,15 +117,7 @@ impl Quantity {
     /// A mean with its standard error: "32.4% ± 6.1". The error of a value that does not vary is
     /// left out.
     pub fn estimate(self, estimate: &Estimate) -> String {
-        self.with_error(self.value(estimate.mean), estimate)
-    }
-
-    /// [`Quantity::estimate`] without the unit: "32.4 ± 6.1".
-    pub fn bare_estimate(self, estimate: &Estimate) -> String {
-        self.with_error(self.bare(estimate.mean), estimate)
-    }
-
-    fn with_error(self, mean: String, estimate: &Estimate) -> String {
+        let mean = self.value(estimate.mean);
         // Equal values differ from their mean by a rounding error.
         let certain = estimate.standard_error <= 1e-12 * estimate.mean.abs();
         if estimate.n < 2 || certain {
@@ -311,10 +303,6 @@ mod tests {
         assert_eq!(Quantity::Rate.estimate(&estimate(0.324, 0.061)), "32.4% ± 6.1");
         assert_eq!(Quantity::Ratio.estimate(&estimate(0.94, 0.09)), "0.94 ± 0.09");
         assert_eq!(Quantity::Thousands.estimate(&estimate(1.7, 0.0)), "1.70k");
-        assert_eq!(
-            Quantity::Rate.bare_estimate(&estimate(0.324, 0.061)),
-            "32.4 ± 6.1"
-        );
     }
 
     #[test]

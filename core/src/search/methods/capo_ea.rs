@@ -31,10 +31,6 @@ impl Default for CapoEa {
 }
 
 impl Method for CapoEa {
-    fn check(&self) -> Result<(), String> {
-        self.shared.check()
-    }
-
     fn at_most(&self, rounds: u32) -> Effort {
         self.shared.at_most(rounds, self.shared.pool)
     }

@@ -98,12 +98,12 @@ type Build<T> = fn(&Table) -> Result<Box<T>, String>;
 /// A method's settings and what follows from them. Its fields are its hyperparameters, read from the
 /// study's `[method]` table.
 pub trait Method {
-    /// Checks the hyperparameters.
+    /// Checks the hyperparameters: those shared with the primal–dual methods, unless it has others.
     ///
     /// # Errors
     /// What is out of range, in words.
     fn check(&self) -> Result<(), String> {
-        Ok(())
+        self.primal_dual().map_or(Ok(()), PrimalDual::check)
     }
 
     /// The most a search of `rounds` rounds can ask for.
