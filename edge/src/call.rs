@@ -43,7 +43,7 @@ pub(crate) struct Call {
 }
 
 /// What the caller is told as soon as it is known.
-pub(crate) type Tell = oneshot::Sender<Result<Response, Refusal>>;
+pub(crate) type ResponseSender = oneshot::Sender<Result<Response, Refusal>>;
 
 /// Pieces of an answer, on their way to the caller.
 type Pieces = mpsc::Sender<worker::Result<Vec<u8>>>;
@@ -105,7 +105,7 @@ impl Call {
 
     /// Sets aside what it may cost, sends it, passes the answer on, and settles what it did cost. The caller may go away at
     /// any time. It is counted with the network that it comes from; those of runs are bounded where they are made.
-    pub(crate) async fn make(mut self, network: Option<String>, tell: Tell) {
+    pub(crate) async fn make(mut self, network: Option<String>, tell: ResponseSender) {
         let accounts = std::mem::take(&mut self.accounts);
         let reserved = self.ledger.reserve(accounts, self.upstream.amount(), network);
         let reservation = match reserved.await {
@@ -129,7 +129,7 @@ impl Call {
     }
 
     /// Sends it and passes the answer on; returns what it did cost.
-    async fn send(&self, tell: Tell, signal: AbortSignal) -> NanoUsd {
+    async fn send(&self, tell: ResponseSender, signal: AbortSignal) -> NanoUsd {
         let got = match self.fetch(&signal).await {
             Ok(got) => got,
             Err(error) => {
@@ -245,7 +245,7 @@ async fn pass(caller: &mut Option<Pieces>, piece: worker::Result<Vec<u8>>) {
 }
 
 /// Who has gone away needs no answer.
-fn answer(tell: Tell, answer: Result<Response, Refusal>) {
+fn answer(tell: ResponseSender, answer: Result<Response, Refusal>) {
     let _ = tell.send(answer);
 }
 

@@ -196,7 +196,7 @@ impl DurableObject for Accounts {
         let order: Order = object::order(&mut request).await?;
         let storage = self.state.storage();
         // One that only counts requests keeps nothing.
-        let books = || Books::open(storage.sql());
+        let tables = || Tables::open(storage.sql());
         // No wait in between: what an order writes is written at once, and seen by the next.
         match order {
             Order::Reserve(accounts, amount, network) => {
@@ -206,11 +206,11 @@ impl DurableObject for Accounts {
                 {
                     return Refusal::from(problem).into_response();
                 }
-                let books = books()?;
-                if network.is_some() && books.under_way(&accounts, now)? >= CALLS_OF_MEMBER as u64 {
+                let tables = tables()?;
+                if network.is_some() && tables.under_way(&accounts, now)? >= CALLS_OF_MEMBER as u64 {
                     return Refusal::from(Problem::busy()).into_response();
                 }
-                let reservation = match books.reserve(accounts, amount, now)? {
+                let reservation = match tables.reserve(accounts, amount, now)? {
                     Ok(reservation) => reservation,
                     Err(problem) => return Refusal::from(problem).into_response(),
                 };
@@ -220,17 +220,17 @@ impl DurableObject for Accounts {
                 Response::from_json(&reservation)
             }
             Order::Settle(reservation, cost) => {
-                books()?.settle(reservation, Some(cost))?;
+                tables()?.settle(reservation, Some(cost))?;
                 Response::empty()
             }
-            Order::Used(days) => Response::from_json(&books()?.used_in(days, now())?),
+            Order::Used(days) => Response::from_json(&tables()?.used_in(days, now())?),
             Order::Count(network, caller) => match self.count(&network, caller.as_deref()) {
                 Ok(()) => Response::empty(),
                 Err(problem) => Refusal::from(problem).into_response(),
             },
-            Order::Place(ready) => Response::from_json(&places::take(&books()?.0, &ready, now())?),
+            Order::Place(ready) => Response::from_json(&places::take(&tables()?.0, &ready, now())?),
             Order::Leave(run) => {
-                places::leave(&books()?.0, &run)?;
+                places::leave(&tables()?.0, &run)?;
                 Response::empty()
             }
         }
@@ -239,7 +239,7 @@ impl DurableObject for Accounts {
     /// Settles what was forgotten.
     async fn alarm(&self) -> worker::Result<Response> {
         let (storage, now) = (self.state.storage(), now());
-        if let Some(earliest) = Books::open(storage.sql())?.tidy(now)? {
+        if let Some(earliest) = Tables::open(storage.sql())?.tidy(now)? {
             let wait = (earliest + FORGOTTEN).saturating_sub(now);
             storage.set_alarm(Duration::from_millis(wait)).await?;
         }
@@ -260,7 +260,7 @@ impl Accounts {
 }
 
 /// The object's tables.
-struct Books(SqlStorage);
+struct Tables(SqlStorage);
 
 /// A row of `reservation`.
 #[derive(Deserialize)]
@@ -279,12 +279,12 @@ struct Earliest {
     at: Option<u64>,
 }
 
-impl Books {
+impl Tables {
     fn open(sql: SqlStorage) -> worker::Result<Self> {
         let made = "SELECT count(*) AS count FROM sqlite_master WHERE name = 'reservation_of_member'";
         if sql.exec(made, None)?.one::<Count>()?.count == 0 {
-            for tables in [TABLES, places::TABLE, MEMBER] {
-                sql.exec(tables, None)?;
+            for made in [TABLES, places::TABLE, MEMBER] {
+                sql.exec(made, None)?;
             }
         }
         Ok(Self(sql))

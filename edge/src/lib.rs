@@ -1,12 +1,12 @@
 //! The page, the key gate and runs on Cloudflare's runtime, for a team without a server, as `docs/edge.md` describes it.
 #![cfg(target_arch = "wasm32")]
 
-mod bell;
 mod body;
 mod call;
 mod caller;
 mod configuration;
 mod ledger;
+mod notify;
 mod object;
 mod places;
 mod project;

@@ -126,27 +126,27 @@ impl DurableObject for ProjectObject {
     }
 
     async fn fetch(&self, mut request: Request) -> worker::Result<Response> {
-        let shelf = Shelf::open(self.state.storage().sql())?;
+        let tables = Tables::open(self.state.storage().sql())?;
         if request.method() == Method::Put {
             let named = request.path().trim_start_matches('/').to_owned();
             let content = request.bytes().await?;
-            return shelf
+            return tables
                 .put(&named, &content)?
                 .map_or_else(Refusal::into_response, |file| Response::from_json(&file));
         }
         match object::order(&mut request).await? {
-            Order::Add(run, files) => shelf.add(&run, &files)?,
-            Order::Note(run) => shelf.note(&run)?,
-            Order::Forget(run) => shelf.forget(&run)?,
-            Order::List(before, most) => return Response::from_json(&shelf.list(before, most)?),
+            Order::Add(run, files) => tables.add(&run, &files)?,
+            Order::Note(run) => tables.note(&run)?,
+            Order::Forget(run) => tables.forget(&run)?,
+            Order::List(before, most) => return Response::from_json(&tables.list(before, most)?),
             Order::File(sha256) => {
-                return match shelf.file(&sha256)? {
+                return match tables.file(&sha256)? {
                     Some(file) => Response::from_json(&file),
                     None => Refusal::no_such("data file").into_response(),
                 };
             }
             Order::Read(sha256) => {
-                let Some(content) = shelf.read(&sha256)? else {
+                let Some(content) = tables.read(&sha256)? else {
                     return Refusal::no_such("data file").into_response();
                 };
                 // Whatever it holds, no browser shows it.
@@ -160,7 +160,7 @@ impl DurableObject for ProjectObject {
 }
 
 /// The object's tables.
-struct Shelf(SqlStorage);
+struct Tables(SqlStorage);
 
 #[derive(Deserialize)]
 struct Shown {
@@ -173,7 +173,7 @@ struct File {
     created_at: u64,
 }
 
-impl Shelf {
+impl Tables {
     fn open(sql: SqlStorage) -> worker::Result<Self> {
         sql.exec(TABLES, None)?;
         Ok(Self(sql))

@@ -21,7 +21,7 @@ use crate::asking::Asking;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::batching::Batcher;
 use crate::breaker::Breaker;
-use crate::call_price::Tariff;
+use crate::call_price::CallPrice;
 use crate::client::{Client, Endpoint};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::connecting;
@@ -394,7 +394,7 @@ impl<'a> Builder<'a> {
             },
             abort_after: spec.abort_after.map_or(50, u32::from),
             endpoint,
-            tariff: Tariff::of(provider, model, price, &self.prices).with_share(spec.share_of_price()),
+            call_price: CallPrice::of(provider, model, price, &self.prices).with_share(spec.share_of_price()),
             redactor: Redactor::default(),
             turns: RefCell::default(),
             control: self.control.clone(),
@@ -418,12 +418,12 @@ impl<'a> Builder<'a> {
             .ok_or_else(|| wrong(format!("provider `{}` needs a `base_url`", provider.name)))?;
         let base_url = base_url(address).map_err(wrong)?;
         if let Some(gate) = self.gate {
-            let way = gate.way(provider, &base_url, model).map_err(wrong)?;
+            let route = gate.route(provider, &base_url, model).map_err(wrong)?;
             return Ok(Account {
-                key: Some(way.key),
+                key: Some(route.key),
                 variable: Some("the shared key".to_owned()),
-                base_url: way.base_url,
-                price: way.price,
+                base_url: route.base_url,
+                price: route.price,
             });
         }
         let (variable, required) = match (named, provider.key) {

@@ -10,7 +10,7 @@ use crate::providers::Provider;
 /// Where the price of a call comes from: what the study states, else what the provider reports,
 /// else the price table, of which calls in batches cost a share ([`Provider::batch_price`]).
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tariff {
+pub(crate) struct CallPrice {
     pub(crate) stated: Option<Price>,
     pub(crate) listed: Option<Price>,
     /// Whether the provider says in its answers what they cost.
@@ -28,11 +28,11 @@ pub(crate) const NOTHING: CallUsage = CallUsage {
 /// Whether it can be known what a model's calls cost that states no price of its own: a table lists it, or its
 /// provider says in its answers what they cost.
 pub fn is_priced(provider: &Provider, model: &str, prices: &PriceTable) -> bool {
-    Tariff::of(provider, model, None, prices).is_known()
+    CallPrice::of(provider, model, None, prices).is_known()
 }
 
-impl Tariff {
-    /// The tariff of a provider's model under the price that a study states.
+impl CallPrice {
+    /// What prices the calls of a provider's model under the price that a study states.
     pub(crate) fn of(provider: &Provider, model: &str, stated: Option<Price>, prices: &PriceTable) -> Self {
         Self {
             stated,
@@ -162,8 +162,8 @@ mod tests {
             .cached_input_tokens(500)
     }
 
-    fn tariff(stated: Option<Price>, listed: Option<Price>) -> Tariff {
-        Tariff {
+    fn call_price(stated: Option<Price>, listed: Option<Price>) -> CallPrice {
+        CallPrice {
             stated,
             listed,
             reported: false,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn dollars(stated: Option<Price>, listed: Option<Price>, document: &Value) -> Option<f64> {
-        tariff(stated, listed).answer(&usage(), document, 1.0).usd
+        call_price(stated, listed).answer(&usage(), document, 1.0).usd
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn uncounted_tokens_cost_something_unknown_unless_all_are_free() {
         let silent = Usage::new();
-        let listed = |price| tariff(None, Some(price));
+        let listed = |price| call_price(None, Some(price));
         assert_eq!(listed(PRICE).answer(&silent, &Value::Null, 1.0).usd, None);
         assert_eq!(
             listed(Price::FREE).answer(&silent, &Value::Null, 1.0).usd,
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_try_without_an_answer_costs_its_question() {
-        let of = |listed| tariff(None, listed).unanswered(4_000, 2.0);
+        let of = |listed| call_price(None, listed).unanswered(4_000, 2.0);
         assert_eq!(
             (of(Some(PRICE)).input_tokens, of(Some(PRICE)).usd),
             (1_000, Some(1e-3))
@@ -239,7 +239,7 @@ mod tests {
             ..PRICE
         };
         let cut = br#"{"content":[{"te","usage":{"input_tokens":10,"cache_creation_input_tokens":2000,"cache_read_input_tokens":1000,"output_tokens":7"#;
-        let usage = tariff(Some(price), None).unreadable(4_000, cut, 2.0);
+        let usage = call_price(Some(price), None).unreadable(4_000, cut, 2.0);
         assert_eq!((usage.input_tokens, usage.output_tokens), (3_010, 7));
         let dollars = (10.0 + 2.0 * 2_000.0 + 0.1 * 1_000.0 + 10.0 * 7.0) / 1e6;
         assert!((usage.usd.unwrap() - dollars).abs() < 1e-12);
@@ -247,11 +247,11 @@ mod tests {
 
     #[test]
     fn an_unreadable_answer_is_counted() {
-        let tariff = tariff(Some(PRICE), None);
+        let call_price = call_price(Some(PRICE), None);
         let cut = br#"{"choices":[{"mess","usage":{"prompt_tokens": 40,"completion_tokens":7"#;
-        let usage = tariff.unreadable(4_000, cut, 2.0);
+        let usage = call_price.unreadable(4_000, cut, 2.0);
         assert_eq!((usage.input_tokens, usage.output_tokens), (40, 7));
-        let usage = tariff.unreadable(4_000, b"{\"choices\": [[[[[", 2.0);
+        let usage = call_price.unreadable(4_000, b"{\"choices\": [[[[[", 2.0);
         assert_eq!((usage.input_tokens, usage.output_tokens), (1_000, 4));
         assert!(usage.usd.unwrap() > 0.0);
     }

@@ -18,7 +18,7 @@ use rig_core::{DynModel, ProviderError};
 
 use crate::asking::{Asking, asked};
 use crate::breaker::Breaker;
-use crate::call_price::{self, Tariff};
+use crate::call_price::{self, CallPrice};
 use crate::connecting::{self, Connecting};
 use crate::conversation::{self, CallIds, Turns};
 use crate::failure::Failure;
@@ -59,7 +59,7 @@ pub(crate) struct Client {
     pub(crate) backoff: Backoff,
     pub(crate) abort_after: u32,
     pub(crate) endpoint: Rc<Endpoint>,
-    pub(crate) tariff: Tariff,
+    pub(crate) call_price: CallPrice,
     pub(crate) redactor: Redactor,
     pub(crate) turns: RefCell<Turns>,
     pub(crate) control: Control,
@@ -79,7 +79,7 @@ impl Llm for Client {
     }
 
     fn is_priced(&self) -> bool {
-        self.tariff.is_known()
+        self.call_price.is_known()
     }
 
     fn rewrite_form(&self) -> RewriteForm {
@@ -115,7 +115,7 @@ impl Client {
         let unanswered = |seconds| match self.endpoint.wire.batches() {
             // Whoever waits for the batch again pays for it.
             Some(_) => call_price::NOTHING,
-            None => self.tariff.unanswered(asked_characters, seconds),
+            None => self.call_price.unanswered(asked_characters, seconds),
         };
         let (answer, failed_tries) = self.persist(attempt, unanswered).await?;
         Ok(ChatResponse {
@@ -278,10 +278,10 @@ impl Client {
         seconds: f64,
     ) -> (Failure, CallUsage) {
         let usage = match failure.kind {
-            FailureKind::Malformed => self.tariff.unreadable(asked_characters, &reply.body, seconds),
+            FailureKind::Malformed => self.call_price.unreadable(asked_characters, &reply.body, seconds),
             // The provider's own says that nothing was generated.
             FailureKind::Timeout if failure.status.is_none() => {
-                self.tariff.unanswered(asked_characters, seconds)
+                self.call_price.unanswered(asked_characters, seconds)
             }
             _ => CallUsage {
                 seconds,
@@ -365,7 +365,7 @@ impl Client {
     }
 
     fn judge(&self, response: &CompletionResponse, reply: &Reply, seconds: f64) -> Tried<ChatResponse> {
-        let usage = self.tariff.answer(&response.usage, &response.raw, seconds);
+        let usage = self.call_price.answer(&response.usage, &response.raw, seconds);
         let (message, finish) =
             conversation::answer(response).map_err(|message| (Failure::malformed(message), usage))?;
         self.turns.borrow_mut().remember(&message, response);

@@ -71,7 +71,7 @@ impl Embedder {
     pub async fn embed(&self, texts: &[String]) -> Result<Embedded, LlmError> {
         let asked_characters = characters(texts);
         let attempt = async || self.attempt(texts, asked_characters).await;
-        let unanswered = |seconds| self.client.tariff.unanswered(asked_characters, seconds);
+        let unanswered = |seconds| self.client.call_price.unanswered(asked_characters, seconds);
         let (embedded, failed_tries) = self.client.persist(attempt, unanswered).await?;
         let Some(failed) = failed_tries else {
             return Ok(embedded);
@@ -91,7 +91,10 @@ impl Embedder {
         };
         let Embedded { vectors, mut usage } = self.embed(&texts).await?;
         if usage.usd.is_none() && usage.input_tokens == 0 {
-            usage = self.client.tariff.unanswered(characters(&texts), usage.seconds);
+            usage = self
+                .client
+                .call_price
+                .unanswered(characters(&texts), usage.seconds);
         }
         Ok(ChatResponse {
             message: AssistantMessage {
@@ -112,7 +115,10 @@ impl Embedder {
         } = self.client.send_through(self.embed, texts.to_vec()).await;
         let response =
             outcome.map_err(|failure| self.client.consumed(failure, asked_characters, &reply, seconds))?;
-        let usage = self.client.tariff.answer(&response.usage, &response.raw, seconds);
+        let usage = self
+            .client
+            .call_price
+            .answer(&response.usage, &response.raw, seconds);
         let vectors = vectors(response).map_err(|message| (Failure::malformed(message), usage))?;
         let hold = rate_limit::wait(&reply.headers, time::since_epoch());
         Ok((Embedded { vectors, usage }, hold))

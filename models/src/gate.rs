@@ -9,7 +9,7 @@ pub use crate::transport::Carrier;
 
 /// How a model is asked through a proxy that adds the provider's key.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub struct Route {
     /// Where it is asked, as `base_url` in a study.
     pub base_url: String,
     /// What the proxy knows the caller by; it is sent where the provider's key would be.
@@ -18,22 +18,22 @@ pub struct Way {
     pub price: Option<Price>,
 }
 
-/// Knows the ways to models whose keys somebody else has. With one, a study's models are asked by its ways alone, and the
+/// Knows the routes to models whose keys somebody else has. With one, a study's models are asked by its routes alone, and the
 /// variables that they name are not read.
 pub trait Gate {
-    /// The way to a model of a provider, whose API is at `base_url`.
+    /// The route to a model of a provider, whose API is at `base_url`.
     ///
     /// # Errors
     ///
     /// Why there is none, and what to do.
-    fn way(&self, provider: &'static Provider, base_url: &str, model: &str) -> Result<Way, String>;
+    fn route(&self, provider: &'static Provider, base_url: &str, model: &str) -> Result<Route, String>;
 
     /// Calls to a model at a time, whatever its table says.
     fn most_calls(&self) -> usize {
         usize::MAX
     }
 
-    /// Who carries what is sent on these ways, where they lead to nothing that listens; else it goes by HTTP.
+    /// Who carries what is sent on these routes, where they lead to nothing that listens; else it goes by HTTP.
     fn carrier(&self) -> Option<Arc<dyn Carrier>> {
         None
     }
@@ -91,8 +91,8 @@ mod tests {
     }
 
     impl Gate for Once {
-        fn way(&self, _: &'static Provider, _: &str, _: &str) -> Result<Way, String> {
-            Ok(Way {
+        fn route(&self, _: &'static Provider, _: &str, _: &str) -> Result<Route, String> {
+            Ok(Route {
                 base_url: "https://gate.invalid/api/proxy/team".into(),
                 key: Secret::new("pass"),
                 price: None,

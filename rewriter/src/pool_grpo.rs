@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use burn_tensor::{Tensor, TensorData};
-use capo_core::arena::{Attempt, Family, LearnError, Learner};
+use capo_core::arena::{Family, LearnError, Learner, RewriteOutcome};
 use capo_core::ids::Round;
 use capo_core::random::Streams;
 use futures::FutureExt;
@@ -290,7 +290,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
     /// The rewrites that there is something to learn from: not those that were never drawn, nor those of parents
     /// whose rewrites were all the same to them.
     fn training_samples(&self, families: &[Family]) -> Result<Vec<TrainingSample>, RequestError> {
-        let reward = |family: &Family, attempt: &Attempt| match attempt.child {
+        let reward = |family: &Family, attempt: &RewriteOutcome| match attempt.child {
             Some((_, lagrangian)) => lagrangian,
             None => family.lagrangian - self.settings.no_child_penalty,
         };
@@ -577,7 +577,7 @@ impl<B: PolicyBackend> LossContext<'_, B> {
 /// What became of a round's rewrites; means where there is anything to average.
 fn rewards_of(families: &[Family]) -> IndexMap<String, f64> {
     let children = families.iter().flat_map(|family| {
-        let gain = |attempt: &Attempt| {
+        let gain = |attempt: &RewriteOutcome| {
             attempt
                 .child
                 .map(|(_, reward)| (reward, reward - family.lagrangian))

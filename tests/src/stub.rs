@@ -1,4 +1,4 @@
-//! A server that plays an OpenAI-compatible provider by script, and keeps books.
+//! A server that plays an OpenAI-compatible provider by script, and keeps a log of requests.
 //!
 //! It shares no code with `capo simulate`: an error in one of them cannot hide in the other.
 
@@ -85,9 +85,9 @@ pub struct Count {
     pub answered: u64,
 }
 
-/// The books of a [`Stub`].
+/// What a [`Stub`] was asked and answered.
 #[derive(Debug, Clone, Default)]
-pub struct Books {
+pub struct RequestLog {
     /// By question.
     pub counts: HashMap<Question, Count>,
     /// Requests that arrived, wrong keys included.
@@ -104,7 +104,7 @@ pub struct Books {
     pub batches: Vec<usize>,
 }
 
-impl Books {
+impl RequestLog {
     /// Requests with a question of this kind.
     pub fn asked(&self, kind: impl Fn(&Question) -> bool) -> u64 {
         self.counts
@@ -131,7 +131,7 @@ struct Shared {
     script: Box<Script>,
     latency: Duration,
     key: Option<String>,
-    books: Mutex<Books>,
+    request_log: Mutex<RequestLog>,
     batches: Mutex<Batches>,
     /// How many of the requests that arrive are worked on; the others wait.
     admitted: watch::Sender<u64>,
@@ -152,8 +152,8 @@ struct Batches {
 }
 
 impl Shared {
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn request_log(&self) -> MutexGuard<'_, RequestLog> {
+        self.request_log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn batches(&self) -> MutexGuard<'_, Batches> {
@@ -204,7 +204,7 @@ impl Stub {
             script: Box::new(script),
             latency,
             key: key.map(str::to_owned),
-            books: Mutex::default(),
+            request_log: Mutex::default(),
             batches: Mutex::default(),
             admitted: watch::Sender::new(u64::MAX),
         });
@@ -268,19 +268,19 @@ impl Stub {
         self.serve(listener);
     }
 
-    /// The books as they stand.
-    pub fn books(&self) -> Books {
-        self.shared.books().clone()
+    /// The log as it stands.
+    pub fn request_log(&self) -> RequestLog {
+        self.shared.request_log().clone()
     }
 
     /// Requests that have arrived.
     pub fn requests(&self) -> u64 {
-        self.shared.books().requests
+        self.shared.request_log().requests
     }
 
     /// Requests being worked on, or waiting to be.
     pub fn open(&self) -> usize {
-        self.shared.books().open
+        self.shared.request_log().open
     }
 
     /// From now on it takes so long to be answered that a batch was taken.
@@ -297,9 +297,11 @@ impl Stub {
 
     /// Whether more requests have arrived than are worked on, and the others are done with.
     pub fn is_held(&self) -> bool {
-        let books = self.shared.books();
-        let waiting = books.requests.saturating_sub(*self.shared.admitted.borrow());
-        waiting > 0 && books.open as u64 <= waiting
+        let request_log = self.shared.request_log();
+        let waiting = request_log
+            .requests
+            .saturating_sub(*self.shared.admitted.borrow());
+        waiting > 0 && request_log.open as u64 <= waiting
     }
 
     /// Works on every request again, those that wait included.
@@ -319,17 +321,17 @@ struct Open<'a>(&'a Shared);
 
 impl<'a> Open<'a> {
     fn new(shared: &'a Shared) -> Self {
-        let mut books = shared.books();
-        books.open += 1;
-        books.most_open = books.most_open.max(books.open);
-        drop(books);
+        let mut request_log = shared.request_log();
+        request_log.open += 1;
+        request_log.most_open = request_log.most_open.max(request_log.open);
+        drop(request_log);
         Self(shared)
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.0.books().open -= 1;
+        self.0.request_log().open -= 1;
     }
 }
 
@@ -352,10 +354,10 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
         .get("authorization")
         .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let arrival = {
-        let mut books = shared.books();
-        books.requests += 1;
-        books.authorizations.push(authorization.clone());
-        books.requests
+        let mut request_log = shared.request_log();
+        request_log.requests += 1;
+        request_log.authorizations.push(authorization.clone());
+        request_log.requests
     };
     if let Some(key) = &shared.key
         && authorization != Some(format!("Bearer {key}"))
@@ -367,11 +369,11 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
     };
     let question = question(&body);
     let before = {
-        let mut books = shared.books();
+        let mut request_log = shared.request_log();
         let tools = body["tools"].as_array().into_iter().flatten();
         let described = tools.filter_map(|tool| tool["function"]["description"].as_str());
-        books.described.extend(described.map(str::to_owned));
-        let count = books.counts.entry(question.clone()).or_default();
+        request_log.described.extend(described.map(str::to_owned));
+        let count = request_log.counts.entry(question.clone()).or_default();
         count.asked += 1;
         count.asked - 1
     };
@@ -387,7 +389,7 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
     let answer = |message: Value| {
         let response = completion(messages, &message).into_response();
         shared
-            .books()
+            .request_log()
             .counts
             .entry(question.clone())
             .or_default()
@@ -440,7 +442,7 @@ async fn hand_in(State(shared): State<Arc<Shared>>) -> Json<Value> {
         let mut batches = shared.batches();
         let calls = std::mem::take(&mut batches.uploaded);
         let lines: Vec<String> = calls.iter().map(|call| shared.line(call)).collect();
-        shared.books().batches.push(lines.len());
+        shared.request_log().batches.push(lines.len());
         batches.answers.push(lines.join("\n"));
         let file = format!("file-{}", batches.files);
         batches.made_of.push(file);

@@ -36,7 +36,7 @@ fn evaluate(study: &Study) -> Command {
 /// Ends the evaluation that was left, as one ends whose calls are made singly.
 fn expect_same_end(study: &Study, stub: &Stub) {
     let scored = run(&mut evaluate(study)).json();
-    assert_eq!(stub.books().batches, [12], "handed in once");
+    assert_eq!(stub.request_log().batches, [12], "handed in once");
     assert_eq!(scored["usage"]["rollouts"], 12);
     let single = run(&mut evaluate(&Study::new(&stub.base_url))).json();
     let told = |scored: &Value| [scored["objective"].clone(), scored["constraints"].clone()];
@@ -58,7 +58,7 @@ fn a_batch_is_found_that_was_taken_when_the_process_was_killed_before_it_heard_o
     let (study, stub) = study_and_stub();
     stub.take_batches_in(Duration::from_mins(2));
     let mut killed = Running::start_piped(&mut evaluate(&study));
-    wait_until("a batch", || !stub.books().batches.is_empty());
+    wait_until("a batch", || !stub.request_log().batches.is_empty());
     killed.signal(Signal::SIGKILL);
     killed.wait(Duration::from_mins(1)).expect("it is killed");
     expect_same_end(&study, &stub);
@@ -70,7 +70,7 @@ fn an_interrupted_process_waits_until_it_is_told_that_its_batch_is_taken() {
     // Longer than calls under way may take once an end is asked for.
     stub.take_batches_in(Duration::from_secs(3));
     let mut stopped = Running::start_piped(&mut evaluate(&study));
-    wait_until("a batch", || !stub.books().batches.is_empty());
+    wait_until("a batch", || !stub.request_log().batches.is_empty());
     stopped.signal(Signal::SIGINT);
     stopped.expect_words("interrupted");
     stopped.finish().expect_code(3);

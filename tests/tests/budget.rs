@@ -23,7 +23,7 @@ fn rollouts_are_made_to_the_last_one_and_not_one_more() {
         };
         let result = run(&mut study.optimize()).expect_code(code).json();
         assert_eq!(result["status"], status, "{limit}");
-        assert_eq!(stub.books().asked(Question::is_rollout), limit);
+        assert_eq!(stub.request_log().asked(Question::is_rollout), limit);
         assert_eq!(result["usage"]["rollouts"], limit);
         assert_eq!(of_kind(&events(&study.journal()), "rollout").len() as u64, limit);
         run(command(["journal", "verify"]).arg(study.journal())).expect_code(0);
@@ -37,7 +37,7 @@ fn a_search_of_so_many_rounds_leaves_over_at_most_what_it_kept_for_the_evaluatio
             .with_budget(&format!("rollouts = {limit}"))
             .on_stub();
         let result = run(&mut study.optimize()).expect_code(3).json();
-        let made = stub.books().asked(Question::is_rollout);
+        let made = stub.request_log().asked(Question::is_rollout);
         assert_eq!(result["usage"]["rollouts"], made);
         // Room is kept for the seed and another prompt; the seed may turn out to be the best.
         assert!(
@@ -57,7 +57,7 @@ fn failures_of_the_provider_do_not_use_up_rollouts() {
         .with_budget("rollouts = 50");
     run(&mut study.optimize()).expect_code(0);
     assert!(
-        stub.books().asked(Question::is_rollout) > 50,
+        stub.request_log().asked(Question::is_rollout) > 50,
         "some were tried again"
     );
     assert_eq!(of_kind(&events(&study.journal()), "rollout").len(), 50);

@@ -186,7 +186,7 @@ fn a_runtime_that_is_killed_loses_nothing_and_pays_again_at_most_for_what_was_in
     for _ in 0..kills {
         let before = stub.requests();
         wait_until("questions that wait", || {
-            stub.requests() > before && stub.books().open > 0 && stub.is_held()
+            stub.requests() > before && stub.request_log().open > 0 && stub.is_held()
         });
         here.kill_and_start();
         // Nobody has to look at it for it to go on.
@@ -197,9 +197,9 @@ fn a_runtime_that_is_killed_loses_nothing_and_pays_again_at_most_for_what_was_in
 
     let pulled = here.pull(study.folder(), &id);
     assert_eq!(outcome(&pulled), outcome(&events(&whole)));
-    let paid_again = stub.books().repeats(Question::is_rollout);
+    let paid_again = stub.request_log().repeats(Question::is_rollout);
     assert!(
-        paid_again <= kills as u64 * MOST_CALLS && stub.books().most_open as u64 <= MOST_CALLS,
+        paid_again <= kills as u64 * MOST_CALLS && stub.request_log().most_open as u64 <= MOST_CALLS,
         "{paid_again} rollouts were paid again at {kills} kills"
     );
     println!("{kills} kills: {paid_again} rollouts were in flight and paid again, of {requests} requests");

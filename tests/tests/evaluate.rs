@@ -61,7 +61,7 @@ fn an_interrupted_evaluation_pays_for_nothing_twice() {
     stub.admit(5);
     let mut stopped = Running::start_piped(&mut evaluate());
     wait_until("answers, and questions that wait", || {
-        stub.books().answered(Question::is_rollout) == 5 && stub.requests() > 5
+        stub.request_log().answered(Question::is_rollout) == 5 && stub.requests() > 5
     });
     stopped.signal(Signal::SIGINT);
     stopped.expect_words("interrupted");

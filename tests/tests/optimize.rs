@@ -63,17 +63,17 @@ fn the_json_result_has_what_scripts_rely_on() {
     assert_eq!(result["rounds"], 4);
     assert_eq!(result["journal"], study.journal().to_str().unwrap());
 
-    let books = stub.books();
+    let request_log = stub.request_log();
     let usage = &result["usage"];
     assert_eq!(
-        usage["calls"], books.requests,
+        usage["calls"], request_log.requests,
         "what it says it spent is what was asked"
     );
-    assert_eq!(usage["rollouts"], books.asked(Question::is_rollout));
+    assert_eq!(usage["rollouts"], request_log.asked(Question::is_rollout));
     let calls = |role: &str| usage["by_role"][role]["calls"].as_u64().unwrap();
-    assert_eq!(calls("agent"), books.asked(Question::is_rollout));
-    assert_eq!(calls("critic"), books.asked(Question::is_critique));
-    assert_eq!(calls("rewriter"), books.asked(Question::is_rewrite));
+    assert_eq!(calls("agent"), request_log.asked(Question::is_rollout));
+    assert_eq!(calls("critic"), request_log.asked(Question::is_critique));
+    assert_eq!(calls("rewriter"), request_log.asked(Question::is_rewrite));
     let tokens = |field: &str| usage[field].as_u64().unwrap();
     assert_eq!(
         tokens("input_tokens") % 10,
@@ -147,7 +147,7 @@ fn never_more_calls_at_once_than_allowed() {
         .with("http://unused", &stub.base_url)
         .with("rounds = 4", "rounds = 1");
     run(&mut study.optimize()).expect_code(0);
-    assert_eq!(stub.books().most_open, 4, "as many as allowed, and no more");
+    assert_eq!(stub.request_log().most_open, 4, "as many as allowed, and no more");
 }
 
 #[test]

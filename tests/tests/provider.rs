@@ -52,7 +52,7 @@ fn the_key_is_sent_as_a_bearer_token() {
         .env(KEY, "sk-of-this-test")
         .arg("--seed")
         .arg("1"));
-    let authorizations = stub.books().authorizations;
+    let authorizations = stub.request_log().authorizations;
     assert!(!authorizations.is_empty());
     assert!(
         authorizations
@@ -136,7 +136,7 @@ fn silence_is_a_timeout_that_is_tried_again() {
         .with_agent("timeout_seconds = 0.3");
     run(&mut study.optimize()).expect_code(0);
     let mut silent = 0;
-    for (question, count) in stub.books().counts {
+    for (question, count) in stub.request_log().counts {
         if question.user.contains("3 boxes") && question.is_rollout() {
             silent += 1;
             assert_eq!((count.asked, count.answered), (2, 1), "{question:?}");

@@ -72,10 +72,10 @@ impl Kills {
             let before = stub.requests();
             let mut capo = Running::start(&mut study.optimize());
             wait_until("questions that wait", || {
-                let books = stub.books();
-                books.requests > before && books.open > 0 && stub.is_held()
+                let request_log = stub.request_log();
+                request_log.requests > before && request_log.open > 0 && stub.is_held()
             });
-            let unwritten = || stub.books().answered(Question::is_rollout) - journaled(study) - lost;
+            let unwritten = || stub.request_log().answered(Question::is_rollout) - journaled(study) - lost;
             if self.moment == Moment::Settled {
                 wait_until("the answers to be written down", || unwritten() == 0);
             }
@@ -101,7 +101,7 @@ impl Kills {
             "rounds and result of the uninterrupted run"
         );
         run(command(["journal", "verify"]).arg(study.journal())).expect_code(0);
-        let served_again = stub.books().repeats(Question::is_rollout);
+        let served_again = stub.request_log().repeats(Question::is_rollout);
         assert_eq!(
             served_again, lost,
             "a rollout that was written down was paid again"
@@ -111,7 +111,7 @@ impl Kills {
         }
         let others = |question: &Question| !question.is_rollout();
         assert!(
-            stub.books().repeats(others) <= self.times * CONCURRENCY,
+            stub.request_log().repeats(others) <= self.times * CONCURRENCY,
             "critiques and rewrites beyond those in flight were paid again"
         );
     }
@@ -176,12 +176,12 @@ fn ten_kills_of_a_search_on_gsm8k_against_a_failing_provider_serve_no_rollout_tw
         moment: Moment::Settled,
     }
     .survive(&study, &failing, &events(&whole), reference.requests());
-    let books = failing.books();
+    let request_log = failing.request_log();
     assert!(
-        books.requests > books.answered(|_| true) + 50,
+        request_log.requests > request_log.answered(|_| true) + 50,
         "the provider hardly failed: {} of {} answered",
-        books.answered(|_| true),
-        books.requests
+        request_log.answered(|_| true),
+        request_log.requests
     );
 }
 
@@ -296,7 +296,7 @@ fn questions_carry_seeds_shared_by_all_candidates() {
     let (study, stub, ..) = study_and_reference();
     run(&mut study.optimize()).expect_code(0);
     let mut seeds: HashMap<String, Option<u64>> = HashMap::new();
-    for question in stub.books().counts.into_keys().filter(Question::is_rollout) {
+    for question in stub.request_log().counts.into_keys().filter(Question::is_rollout) {
         assert!(question.seed.is_some());
         let seed = *seeds.entry(question.user.clone()).or_insert(question.seed);
         assert_eq!(seed, question.seed, "common random numbers for {}", question.user);

@@ -114,7 +114,11 @@ fn a_prompt_is_measured_as_asked_and_nothing_is_paid_twice() {
         }
     });
     assert_eq!(stub.requests(), 15);
-    assert!(stub.books().most_open <= 4, "{}", stub.books().most_open);
+    assert!(
+        stub.request_log().most_open <= 4,
+        "{}",
+        stub.request_log().most_open
+    );
 
     let whole = measured(&server, &json!({"prompt": prompt, "trace_characters": 0}));
     assert_eq!(stub.requests(), 24);
@@ -286,7 +290,7 @@ fn an_interruption_is_told_to_who_waits_and_keeps_what_was_answered() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| ask(&server, &json!({"prompt": "A"})));
         wait_until("answers, and questions that wait", || {
-            stub.books().answered(Question::is_rollout) == 5 && stub.requests() > 5
+            stub.request_log().answered(Question::is_rollout) == 5 && stub.requests() > 5
         });
         server.interrupt();
         let (status, answer) = waiting.join().unwrap();

@@ -517,7 +517,7 @@ fn a_log_in_json_is_nothing_else_and_holds_no_secret() {
     let answered = call();
     assert_eq!(answered.status, 200, "{}", answered.body);
     assert_eq!(
-        provider.books().authorizations,
+        provider.request_log().authorizations,
         [Some(format!("Bearer {SECRET}"))]
     );
     provider.leave();

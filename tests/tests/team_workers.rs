@@ -196,17 +196,17 @@ impl Known {
         let study = study.with("http://unused", &reference.base_url);
         let whole = study.file("whole.jsonl");
         run(&mut study.optimize_to(&whole)).expect_code(0);
-        let books = reference.books();
+        let request_log = reference.request_log();
         assert!(
-            books.most_open as u64 <= CONCURRENCY,
+            request_log.most_open as u64 <= CONCURRENCY,
             "{} at once",
-            books.most_open
+            request_log.most_open
         );
         Self {
             study: study.with(&reference.base_url, &stub.base_url),
             stub,
             outcome: outcome(&events(&whole)),
-            requests: books.requests,
+            requests: request_log.requests,
         }
     }
 
@@ -225,8 +225,8 @@ impl Known {
         let before = self.stub.requests();
         self.stub.admit(more);
         wait_until("questions that wait", || {
-            let books = self.stub.books();
-            books.requests > before && books.open > 0 && self.stub.is_held()
+            let request_log = self.stub.request_log();
+            request_log.requests > before && request_log.open > 0 && self.stub.is_held()
         });
     }
 

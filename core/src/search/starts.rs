@@ -17,7 +17,7 @@ pub use crate::search::arena::Start;
 
 /// What a prompt measured in the search of its run.
 #[derive(Clone, Copy)]
-struct Promise {
+struct RankKey {
     /// Whether on fewer examples than those that the run ended with: luck decides on few.
     is_partial: bool,
     /// The largest normalised residual, costs taken as cautiously as the study asks for, or 0.
@@ -32,7 +32,7 @@ pub struct Starts<'a> {
     seed: CandidateId,
     most: usize,
     seen: HashSet<CandidateId>,
-    found: Vec<(Promise, Start)>,
+    found: Vec<(RankKey, Start)>,
 }
 
 impl<'a> Starts<'a> {
@@ -67,16 +67,16 @@ impl<'a> Starts<'a> {
         let limits = self.limits(state);
         let usable = |id: &CandidateId| *id != self.seed && !state.discarded().contains_key(id);
         let enough = examples_at_the_end(state);
-        let promise = |(id, candidate)| Some((id, candidate, self.promise(state, id, &limits, enough)?));
+        let key = |(id, candidate)| Some((id, candidate, self.rank_key(state, id, &limits, enough)?));
         let candidates = state.candidates().filter(|(id, _)| usable(id));
-        let measured: Vec<_> = candidates.filter_map(promise).collect();
+        let measured: Vec<_> = candidates.filter_map(key).collect();
         if measured.is_empty() {
             return Err("it measured no prompt in its search but this study's own".into());
         }
-        for (id, candidate, promise) in measured {
+        for (id, candidate, key) in measured {
             if self.seen.insert(*id) {
                 let (prompt, run) = (Rc::clone(&candidate.prompt), run.clone());
-                self.found.push((promise, Start { prompt, run }));
+                self.found.push((key, Start { prompt, run }));
             }
         }
         Ok(())
@@ -145,13 +145,13 @@ impl<'a> Starts<'a> {
     }
 
     /// What a prompt measured, where `enough` examples are as many as its run ended with; `None` where not all was measured.
-    fn promise(
+    fn rank_key(
         &self,
         state: &RunState,
         candidate: &CandidateId,
         limits: &Limits,
         enough: usize,
-    ) -> Option<Promise> {
+    ) -> Option<RankKey> {
         let measured = measured::on_split(state, candidate, Split::Optimize);
         let (measured, examples) = (measured.estimates, measured.examples.done);
         let caution = self.problem.study().study.caution;
@@ -160,7 +160,7 @@ impl<'a> Starts<'a> {
             let cost = measured.get(metric)?;
             excess = excess.max(limit.residual(cost.mean + caution * cost.standard_error));
         }
-        Some(Promise {
+        Some(RankKey {
             is_partial: examples < enough,
             excess,
             objective: measured.get(self.problem.objective().name())?.mean,

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::world::{EFFORT, Probe, WorldModels, events, problem, study};
-use capo_core::arena::{Attempt, Family, LearnError, Learner, Models, RunOptions};
+use capo_core::arena::{Family, LearnError, Learner, Models, RewriteOutcome, RunOptions};
 use capo_core::ids::{CandidateId, Round};
 use capo_core::journal::{Event, Journal, MemoryJournal, RewriteEvent, Status, SteerEvent, branch};
 use capo_core::llm::{
@@ -111,7 +111,8 @@ impl Learner for LearnerStub {
             Err(LearnError::Interrupted)
         } else {
             self.rounds.borrow_mut().push((round, families.to_vec()));
-            let attempts: Vec<&Attempt> = families.iter().flat_map(|family| &family.attempts).collect();
+            let attempts: Vec<&RewriteOutcome> =
+                families.iter().flat_map(|family| &family.attempts).collect();
             let figure = self.figure.get().unwrap_or(attempts.len() as f64);
             Ok([("attempts".to_owned(), figure)].into())
         };

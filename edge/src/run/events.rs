@@ -84,7 +84,7 @@ impl Watcher {
                 Ok(news) if news.is_empty() => {}
                 news => return Some(news),
             }
-            let (changed, quiet) = (pin!(self.kept.changed.rung()), pin!(Delay::from(ALIVE)));
+            let (changed, quiet) = (pin!(self.kept.changed.notified()), pin!(Delay::from(ALIVE)));
             if matches!(select(changed, quiet).await, Either::Right(_)) {
                 return Some(Ok(":\n\n".to_owned()));
             }

@@ -9,7 +9,7 @@ use capo_hosted::{Waiting, Waits};
 use serde::Deserialize;
 use worker::{SqlStorage, SqlStorageValue};
 
-use crate::bell::Bell;
+use crate::notify::Notify;
 use crate::project::Files;
 use crate::runtime::{Count, moment, now, number};
 
@@ -30,8 +30,8 @@ pub(super) struct Kept {
     shown: RefCell<RunShown>,
     /// Rises with every change of anything but the lines.
     version: Cell<u64>,
-    /// Rung at every change and line.
-    pub(super) changed: Bell,
+    /// Notified at every change and line.
+    pub(super) changed: Notify,
     waiting: RefCell<Waiting>,
     waits: RefCell<Waits>,
     /// Whether the run was taken up without a further line.
@@ -100,7 +100,7 @@ impl Kept {
             sql,
             shown: RefCell::new(shown),
             version: Cell::new(0),
-            changed: Bell::default(),
+            changed: Notify::default(),
             waiting: RefCell::default(),
             waits: RefCell::default(),
             is_claimed: Cell::new(false),
@@ -124,7 +124,7 @@ impl Kept {
     /// Says that it was deleted.
     pub(super) fn leave(&self) {
         self.is_gone.set(true);
-        self.changed.ring();
+        self.changed.notify();
     }
 
     /// The model that its search waits for. It is not written: a search that goes on from the journal waits anew.
@@ -135,7 +135,7 @@ impl Kept {
     /// Notes the model that its search waits for.
     pub(super) fn wait_for(&self, waits: Waits) {
         self.waits.replace(waits);
-        self.changed.ring();
+        self.changed.notify();
     }
 
     /// Changes what lists show of it.
@@ -148,7 +148,7 @@ impl Kept {
         };
         self.sql.exec("UPDATE run SET shown = ?", vec![written.into()])?;
         self.version.set(self.version.get() + 1);
-        self.changed.ring();
+        self.changed.notify();
         Ok(())
     }
 
@@ -232,7 +232,7 @@ impl Kept {
             self.unclaim()?;
         }
         self.shown.borrow_mut().lines = at + 1;
-        self.changed.ring();
+        self.changed.notify();
         Ok(at)
     }
 

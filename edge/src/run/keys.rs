@@ -7,7 +7,7 @@ use bytes::Bytes;
 use capo_api::Role;
 use capo_gateway::{Caller, Request as Asked, SharedKey, split_path};
 use capo_hosted::SharedKeys;
-use capo_models::gate::{Carrier, Gate, Way};
+use capo_models::gate::{Carrier, Gate, Route};
 use capo_models::providers::Provider;
 use futures::StreamExt as _;
 use futures::channel::oneshot;
@@ -65,8 +65,8 @@ impl Keys {
 }
 
 impl Gate for Keys {
-    fn way(&self, provider: &'static Provider, base_url: &str, model: &str) -> Result<Way, String> {
-        self.shared.way(provider, base_url, model)
+    fn route(&self, provider: &'static Provider, base_url: &str, model: &str) -> Result<Route, String> {
+        self.shared.route(provider, base_url, model)
     }
 
     fn most_calls(&self) -> usize {

@@ -77,7 +77,7 @@ pub(crate) struct Begin {
 
 /// Who tells it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told {
+struct RunRequest {
     by: String,
     asked: Asked,
 }
@@ -92,7 +92,7 @@ pub(crate) async fn ask(
 ) -> Result<Response, Refusal> {
     let run: Stub = env.durable_object("RUN_OBJECTS")?.get_by_name(id)?;
     let by = by.to_owned();
-    Ok(object::ask_with(&run, &Told { by, asked }, lines).await?)
+    Ok(object::ask_with(&run, &RunRequest { by, asked }, lines).await?)
 }
 
 /// How long it is until something is tried again that failed for reasons of the run's surroundings.
@@ -232,7 +232,7 @@ impl RunObject {
             },
         };
         let ended = {
-            let (spent, over) = (pin!(search.spent.rung()), pin!(Delay::from(SLICE)));
+            let (spent, over) = (pin!(search.spent.notified()), pin!(Delay::from(SLICE)));
             match select(&mut search.outcome, select(spent, over)).await {
                 Either::Left((outcome, _)) => Some(outcome),
                 Either::Right(_) => None,
@@ -318,7 +318,7 @@ impl RunObject {
         Ok(())
     }
 
-    async fn answer(&self, Told { by, asked }: Told, lines: Lines) -> Result<Response, Refusal> {
+    async fn answer(&self, RunRequest { by, asked }: RunRequest, lines: Lines) -> Result<Response, Refusal> {
         if let Asked::Begin(begin) = asked {
             return self.begin(&by, *begin, lines).await;
         }

@@ -20,9 +20,9 @@ use worker::{Delay, Env, console_error};
 use super::kept::Kept;
 use super::keys::{Keys, MOST_CALLS};
 use super::lines::Lines;
-use crate::bell::Bell;
 use crate::call::PRICES;
 use crate::configuration::Configuration;
+use crate::notify::Notify;
 use crate::project::{Files, Project};
 use crate::runtime::{moment, now};
 
@@ -38,8 +38,8 @@ const NOTE: f64 = 2.0;
 /// A search under way, which goes on whenever it is polled.
 pub(super) struct Search {
     pub(super) outcome: LocalBoxFuture<'static, Result<Outcome, RunError>>,
-    /// Rung when it has made as many calls as a slice may.
-    pub(super) spent: Rc<Bell>,
+    /// Notified when it has made as many calls as a slice may.
+    pub(super) spent: Rc<Notify>,
 }
 
 /// Bytes of a study's data files in all, at most: an object has 128 MB of memory.
@@ -57,11 +57,11 @@ pub(super) async fn prepare(
 ) -> worker::Result<Result<(Prepared, Keys), String>> {
     let configuration = Configuration::of(env)?;
     let keys = Keys::new(env.clone(), configuration, member, project);
-    let shelf = Project::of(env, project)?;
+    let store = Project::of(env, project)?;
     let mut content = MemoryFiles::new();
     let mut size = 0;
     for (path, sha256) in files {
-        let Some(file) = shelf.read(sha256).await? else {
+        let Some(file) = store.read(sha256).await? else {
             return Ok(Err(format!(
                 "The project does not have the data file `{path}` ({sha256}); upload it first."
             )));
@@ -111,7 +111,7 @@ impl Search {
         let waiting = Rc::clone(kept);
         let observer = waits(|| now().cast_signed(), move |waits| waiting.wait_for(waits));
         let models = prepared.models(&keys, None, &PRICES, control, Rc::clone(&observer))?;
-        let spent = Rc::new(Bell::default());
+        let spent = Rc::new(Notify::default());
         let models = Rc::new(Yielding::new(models, turns(Rc::clone(&spent))));
         let lines = kept.journal().map_err(|error| error.to_string())?;
         let journal = Journal::open(Box::new(Lines(Rc::clone(kept))), lines);
@@ -131,12 +131,12 @@ impl Search {
 }
 
 /// Gives others a turn now and then, and rings when a slice's calls are spent.
-fn turns(spent: Rc<Bell>) -> Turn {
+fn turns(spent: Rc<Notify>) -> Turn {
     let calls = Cell::new(0_u32);
     Rc::new(move || {
         calls.set(calls.get().wrapping_add(1));
         if calls.get().is_multiple_of(SLICE) {
-            spent.ring();
+            spent.notify();
         }
         let is_due = calls.get().is_multiple_of(TURN);
         is_due.then(|| Delay::from(Duration::ZERO).boxed_local())

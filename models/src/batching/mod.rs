@@ -55,12 +55,12 @@ const NOTING: Duration = Duration::from_millis(20);
 
 /// Hands requests in together.
 pub(crate) struct Batcher {
-    door: Arc<Door>,
+    client: Arc<BatchClient>,
     state: Mutex<State>,
 }
 
 /// What every batch needs.
-struct Door {
+struct BatchClient {
     http: reqwest::Client,
     /// Provider and model, for people.
     model: String,
@@ -90,7 +90,7 @@ struct Collected {
 
 /// Where, as whom and in whose form a provider is asked about batches.
 #[derive(Clone)]
-struct Way {
+struct BatchApi {
     is_anthropic: bool,
     /// What the addresses of batches and files begin with.
     root: String,
@@ -114,7 +114,7 @@ impl Batcher {
     /// Batches of a model that wait `quiet` for a further request and are looked at after `look` and again.
     pub(crate) fn new(http: reqwest::Client, model: String, (quiet, look): (Duration, Duration)) -> Self {
         let batches = Batches::default();
-        let door = Door {
+        let client = BatchClient {
             http,
             model,
             quiet,
@@ -122,21 +122,21 @@ impl Batcher {
             batches,
         };
         Self {
-            door: Arc::new(door),
+            client: Arc::new(client),
             state: Mutex::default(),
         }
     }
 
     pub(crate) fn batches(&self) -> &Batches {
-        &self.door.batches
+        &self.client.batches
     }
 
     /// The reply to a request, from the batch that it is in. `draw` tells it from others with the same words.
     pub(crate) async fn answer(&self, request: Request<Bytes>, draw: u64) -> Answered<Response<Bytes>> {
         let (parts, body) = request.into_parts();
         let key = format!("{:.32}-{draw:x}", sha256_hex(&body));
-        let way = Way::of(&parts);
-        if let Some(earlier) = self.earlier(&key, &way) {
+        let api = BatchApi::of(&parts);
+        if let Some(earlier) = self.earlier(&key, &api) {
             let answers = earlier.await;
             let answer = lock(&answers.given).remove(&key);
             match answer {
@@ -146,32 +146,32 @@ impl Batcher {
                 _ => return answers.rest.reply(),
             }
         }
-        let running = self.join(&key, body, way);
+        let running = self.join(&key, body, api);
         let answers = running.await;
         let answer = lock(&answers.given).remove(&key);
         answer.as_ref().unwrap_or(&answers.rest).reply()
     }
 
     /// The batch of an earlier process that a request is in.
-    fn earlier(&self, key: &str, way: &Way) -> Option<Running> {
-        let (id, calls) = self.door.batches.claim(key)?;
+    fn earlier(&self, key: &str, api: &BatchApi) -> Option<Running> {
+        let (id, calls) = self.client.batches.claim(key)?;
         let mut state = lock(&self.state);
         let running = state.earlier.entry(id).or_insert_with_key(|id| {
-            let (door, way, id) = (Arc::clone(&self.door), way.clone(), id.clone());
-            let waiting = async move { Arc::new(door.wait_again(&way, &id, calls).await) };
+            let (client, api, id) = (Arc::clone(&self.client), api.clone(), id.clone());
+            let waiting = async move { Arc::new(client.wait_again(&api, &id, calls).await) };
             waiting.boxed().shared()
         });
         Some(running.clone())
     }
 
     /// Puts a request into the batch that is being collected.
-    fn join(&self, key: &str, body: Bytes, way: Way) -> Running {
+    fn join(&self, key: &str, body: Bytes, api: BatchApi) -> Running {
         let mut state = lock(&self.state);
         let has_room = |(open, _): &(Arc<Mutex<Collected>>, Running)| lock(open).has_room(key, body.len());
         let standing = state.open.clone().filter(has_room);
         let (open, running) = standing.unwrap_or_else(|| {
             let open: Arc<Mutex<Collected>> = Arc::default();
-            let running = Arc::clone(&self.door).work(Arc::clone(&open), way);
+            let running = Arc::clone(&self.client).work(Arc::clone(&open), api);
             (open, running.boxed().shared())
         });
         lock(&open).add(key, body);
@@ -199,9 +199,9 @@ impl Collected {
     }
 }
 
-impl Door {
+impl BatchClient {
     /// Collects requests until no further one comes, hands them in and waits for the answers.
-    async fn work(self: Arc<Self>, open: Arc<Mutex<Collected>>, way: Way) -> Arc<Answers> {
+    async fn work(self: Arc<Self>, open: Arc<Mutex<Collected>>, api: BatchApi) -> Arc<Answers> {
         loop {
             let many = lock(&open).requests.len();
             time::sleep(self.quiet).await;
@@ -211,15 +211,15 @@ impl Door {
         }
         let requests = std::mem::take(&mut lock(&open).requests);
         loop {
-            let answers = match self.hand_in(&way, &requests).await {
-                Ok(id) => self.wait(&way, &id, requests.len(), self.look).await,
+            let answers = match self.hand_in(&api, &requests).await {
+                Ok(id) => self.wait(&api, &id, requests.len(), self.look).await,
                 Err(refusal) => Answers::none(refusal, false),
             };
             if !answers.found_no_room() || !self.batches.are_under_way() {
                 return Arc::new(answers);
             }
             let why = "as many tokens wait in batches as may";
-            self.tell(&way, FailureKind::RateLimit, why.to_owned(), self.look);
+            self.tell(&api, FailureKind::RateLimit, why.to_owned(), self.look);
             while self.batches.are_under_way() {
                 time::sleep(self.look).await;
             }
@@ -228,11 +228,11 @@ impl Door {
 
     /// Hands a batch in and notes it. Returns its id. `OpenAI`'s is noted before as well, by the file of its calls: its list
     /// of batches tells whether it took that one.
-    async fn hand_in(&self, way: &Way, requests: &IndexMap<String, Bytes>) -> Result<String, Outcome> {
+    async fn hand_in(&self, api: &BatchApi, requests: &IndexMap<String, Bytes>) -> Result<String, Outcome> {
         let _handing_in = self.batches.hand_in();
         let keys: Vec<String> = requests.keys().cloned().collect();
         let mut uploaded = None;
-        let asked = if way.is_anthropic {
+        let asked = if api.is_anthropic {
             let asked = requests.iter().map(|(id, body)| {
                 let params = parsed(body);
                 json!({ "custom_id": id, "params": params })
@@ -245,7 +245,7 @@ impl Door {
             });
             let (kind, form) = form(&lines.collect::<Vec<_>>().join("\n"));
             let file = self
-                .ask(way, Method::POST, "/files", Some((&*kind, form)))
+                .ask(api, Method::POST, "/files", Some((&*kind, form)))
                 .await?;
             let file = identifier(&parsed(&file)["id"])?;
             let name = uploaded.insert(format!("{UPLOADED}{file}"));
@@ -254,7 +254,7 @@ impl Door {
             json!({ "input_file_id": file, "endpoint": ENDPOINT, "completion_window": "24h" })
         };
         let asked = Some(("application/json", asked.to_string().into()));
-        let taken = self.ask(way, Method::POST, "/batches", asked).await;
+        let taken = self.ask(api, Method::POST, "/batches", asked).await;
         if let (Err(refusal), Some(name)) = (&taken, &uploaded)
             && refusal.passes()
         {
@@ -267,13 +267,13 @@ impl Door {
     }
 
     /// Looks at a batch until it is answered, at first after `pause`.
-    async fn wait(&self, way: &Way, id: &str, calls: usize, pause: Duration) -> Answers {
+    async fn wait(&self, api: &BatchApi, id: &str, calls: usize, pause: Duration) -> Answers {
         self.batches.wait_for(BatchUnderWay {
             model: self.model.clone(),
             id: id.to_owned(),
             calls,
         });
-        let answers = self.insist(way, id, pause, || self.look_at(way, id)).await;
+        let answers = self.insist(api, id, pause, || self.look_at(api, id)).await;
         self.batches.ended(id);
         answers.unwrap_or_else(|refusal| Answers::none(refusal.of(id), false))
     }
@@ -281,7 +281,7 @@ impl Door {
     /// Looks until there is something, at first after `pause`. What passes is waited for, however long it takes.
     async fn insist<T, Looked>(
         &self,
-        way: &Way,
+        api: &BatchApi,
         id: &str,
         mut pause: Duration,
         look: impl Fn() -> Looked,
@@ -295,7 +295,7 @@ impl Door {
             pause = (2 * pause).clamp(self.look, LONGEST_PAUSE * self.look);
             let looked = look().await;
             if looked.is_ok() && std::mem::take(&mut is_told) {
-                let (model, host) = (self.model.clone(), host(&way.root));
+                let (model, host) = (self.model.clone(), host(&api.root));
                 self.batches.tell(Notice::Answered { model, host });
             }
             match looked {
@@ -304,7 +304,7 @@ impl Door {
                 Err(refusal) if refusal.passes() => {
                     if !std::mem::replace(&mut is_told, true) {
                         let (kind, why) = refusal.in_short();
-                        self.tell(way, kind, format!("batch {id}: {why}"), pause);
+                        self.tell(api, kind, format!("batch {id}: {why}"), pause);
                     }
                 }
                 Err(refusal) => return Err(refusal),
@@ -313,12 +313,12 @@ impl Door {
     }
 
     /// Tells why a batch is waited for.
-    fn tell(&self, way: &Way, kind: FailureKind, message: String, pause: Duration) {
+    fn tell(&self, api: &BatchApi, kind: FailureKind, message: String, pause: Duration) {
         let provider = self.model.split('/').next().unwrap_or_default();
         self.batches.tell(Notice::Waiting(Wait {
             model: self.model.clone(),
             provider: provider.to_owned(),
-            host: host(&way.root),
+            host: host(&api.root),
             kind,
             message,
             seconds: pause.as_secs_f64(),
@@ -328,9 +328,9 @@ impl Door {
     }
 
     /// The answers of a batch, if it has ended.
-    async fn look_at(&self, way: &Way, id: &str) -> Result<Option<Answers>, Outcome> {
-        let batch = parsed(&self.get(way, &format!("/batches/{id}")).await?);
-        let status = if way.is_anthropic {
+    async fn look_at(&self, api: &BatchApi, id: &str) -> Result<Option<Answers>, Outcome> {
+        let batch = parsed(&self.get(api, &format!("/batches/{id}")).await?);
+        let status = if api.is_anthropic {
             "processing_status"
         } else {
             "status"
@@ -358,7 +358,7 @@ impl Door {
         }
         let mut given = HashMap::new();
         for file in files {
-            let lines = match self.get(way, &file).await {
+            let lines = match self.get(api, &file).await {
                 Err(Outcome::Said(reply)) if reply.status() == StatusCode::NOT_FOUND => {
                     let why = format!("the provider keeps the answers of batch {id} no longer");
                     rest = Outcome::Stopped(why);
@@ -367,7 +367,7 @@ impl Door {
                 lines => lines?,
             };
             let lines = lines.split(|byte| *byte == b'\n').map(parsed);
-            given.extend(lines.filter_map(|line| way.answer(&line)));
+            given.extend(lines.filter_map(|line| api.answer(&line)));
         }
         Ok(Some(Answers {
             given: Mutex::new(given),
@@ -375,20 +375,20 @@ impl Door {
         }))
     }
 
-    async fn get(&self, way: &Way, address: &str) -> Result<Bytes, Outcome> {
-        self.ask(way, Method::GET, address, None).await
+    async fn get(&self, api: &BatchApi, address: &str) -> Result<Bytes, Outcome> {
+        self.ask(api, Method::GET, address, None).await
     }
 
     /// Asks the provider about batches or files.
     async fn ask(
         &self,
-        way: &Way,
+        api: &BatchApi,
         method: Method,
         address: &str,
         sent: Option<(&str, Bytes)>,
     ) -> Result<Bytes, Outcome> {
-        let request = self.http.request(method, format!("{}{address}", way.root));
-        let mut request = request.headers(way.headers.clone());
+        let request = self.http.request(method, format!("{}{address}", api.root));
+        let mut request = request.headers(api.headers.clone());
         if let Some((kind, body)) = sent {
             request = request.header(CONTENT_TYPE, kind).body(body);
         }
@@ -420,7 +420,7 @@ impl Door {
     }
 }
 
-impl Way {
+impl BatchApi {
     /// As a request is made that is handed in.
     fn of(parts: &Parts) -> Self {
         let address = parts.uri.to_string();

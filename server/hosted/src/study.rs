@@ -8,7 +8,7 @@ use capo_core::control::Control;
 use capo_core::notice::Observer;
 use capo_core::study::{Format, Rounds, Study};
 use capo_gateway::SharedKey;
-use capo_models::gate::{Gate, Way};
+use capo_models::gate::{Gate, Route};
 use capo_models::local_models::LocalModels;
 use capo_models::prices::PriceTable;
 use capo_models::providers::Provider;
@@ -31,7 +31,7 @@ pub struct SharedKeys {
 }
 
 impl Gate for SharedKeys {
-    fn way(&self, provider: &'static Provider, base_url: &str, model: &str) -> Result<Way, String> {
+    fn route(&self, provider: &'static Provider, base_url: &str, model: &str) -> Result<Route, String> {
         let fitting = self.keys.iter().filter(|key| key.is_for(provider, base_url));
         let mut fitting = fitting.peekable();
         if fitting.peek().is_none() {
@@ -48,7 +48,7 @@ impl Gate for SharedKeys {
                 provider.name
             )
         })?;
-        Ok(Way {
+        Ok(Route {
             base_url: format!("{}/api/proxy/{}", self.origin, key.record().id),
             key: Secret::new(self.pass.clone()),
             price: rule.price,

@@ -12,7 +12,7 @@ use super::command_line::CommandLine;
 use super::evaluate::{carry_out, stopped};
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::counted;
-use super::{StudyArgument, Told, report};
+use super::{OutputArgs, StudyArgument, report};
 use crate::files::read_prompt;
 use crate::interrupt::Interrupts;
 use crate::progress::LogFormat;
@@ -39,7 +39,7 @@ pub(crate) struct CertifyArgs {
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     #[command(flatten)]
-    told: Told,
+    output: OutputArgs,
 }
 
 /// The object of `--json`.
@@ -59,7 +59,7 @@ struct Output<'a> {
 
 /// Runs the command.
 pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
-    args.told.log.take_effect();
+    args.output.log.take_effect();
     let mut file = args.study.read()?;
     let prompt = read_prompt(&args.prompt)?;
     if prompt.trim().is_empty() {
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
             study: file.name.clone(),
             error,
         })?;
-    let session = Session::new(&file, &file.keys(), args.told.prices.table()?)?;
+    let session = Session::new(&file, &file.keys(), args.output.prices.table()?)?;
     let path = args.journal.clone().unwrap_or_else(|| {
         let key = sha256_hex(format!("{}{prompt}", file.study.identity()));
         let ending = format!("certify-{}.journal.jsonl", &key[..8]);
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
     let resume = resume_command(args);
     let interrupts = Interrupts::of_run(resume.to_string())?;
     let tested = carry_out(
-        args.told.log,
+        args.output.log,
         session,
         &path,
         &interrupts,
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
         ));
         return Ok(Ending::Stopped);
     };
-    if args.told.json {
+    if args.output.json {
         print_json(&Output {
             certificate: tested.certificate.as_ref(),
             more: tested.certificate.as_ref().and_then(Certificate::more),
@@ -135,9 +135,9 @@ fn resume_command(args: &CertifyArgs) -> CommandLine {
         .option("examples", args.examples)
         .option("confidence", args.confidence)
         .path("journal", args.journal.as_deref())
-        .path("prices", args.told.prices.prices.as_deref())
-        .flag("json", args.told.json)
-        .option("log", (args.told.log == LogFormat::Json).then_some("json"))
+        .path("prices", args.output.prices.prices.as_deref())
+        .flag("json", args.output.json)
+        .option("log", (args.output.log == LogFormat::Json).then_some("json"))
 }
 
 fn render(tested: &Tested, journal: &Path) -> String {

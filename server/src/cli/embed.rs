@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars};
-use super::{Outside, Told};
+use super::{OutputArgs, Outside};
 use crate::files::write_whole;
 use crate::progress::Progress;
 use crate::session::{SessionError, StudyFile, block_on};
@@ -38,7 +38,7 @@ pub(crate) struct EmbedArgs {
     #[command(flatten)]
     outside: Outside,
     #[command(flatten)]
-    told: Told,
+    output: OutputArgs,
 }
 
 const BATCH: NonZeroUsize = NonZeroUsize::new(Embedder::BATCH).expect("not 0");
@@ -66,7 +66,7 @@ struct Made {
 
 /// Runs the command.
 pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
-    args.told.log.take_effect();
+    args.output.log.take_effect();
     let file = args.outside.read(&args.study)?;
     let refused = |error| SessionError::Workload {
         study: file.name.clone(),
@@ -119,9 +119,9 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
     };
     if only_writer.is_some() && !missing.is_empty() {
         let keys = file.keys();
-        let progress = Progress::of_evaluation(args.told.log);
+        let progress = Progress::of_evaluation(args.output.log);
         let embedder = Builder::new(&keys)
-            .prices(args.told.prices.table()?)
+            .prices(args.output.prices.table()?)
             .observer(progress.of_waits())
             .embedder(&file.study.models)
             .map_err(wrong_model)?;
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
         progress.finish();
         ended??;
     }
-    if args.told.json {
+    if args.output.json {
         print_json(&made)?;
     } else {
         print(&made.told(args.dry_run))?;

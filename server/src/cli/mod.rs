@@ -179,7 +179,7 @@ impl StudyArgument {
 
 /// How a measurement is told, and at which prices.
 #[derive(Debug, Clone, clap::Args)]
-struct Told {
+struct OutputArgs {
     /// Print one JSON object instead of what people read.
     #[arg(long)]
     json: bool,

@@ -169,7 +169,7 @@ impl Said {
         let collector = self.otlp.as_deref().filter(|collector| !collector.is_empty());
         let traces = collector.map(Traces::to).transpose().map_err(Failure::usage)?;
         let layer = tracing_subscriber::fmt::layer()
-            .with_writer(|| Heedless)
+            .with_writer(|| LossyStderr)
             .log_internal_errors(false)
             .with_ansi(std::io::stderr().is_terminal());
         let layer = match self.log {
@@ -187,9 +187,9 @@ impl Said {
 }
 
 /// Standard error, whether anybody reads it or not: a server does not end with the terminal that it was started from.
-struct Heedless;
+struct LossyStderr;
 
-impl std::io::Write for Heedless {
+impl std::io::Write for LossyStderr {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let _ = std::io::stderr().write_all(bytes);
         Ok(bytes.len())

@@ -17,7 +17,7 @@ const AGAIN: Backoff = Backoff {
 
 /// What a server says of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum ServerEvent {
     /// Where it stands. All lines of which it speaks were told, unless it is the first thing that is said.
     Run(Box<RunShown>),
     /// The next line of its journal.
@@ -67,7 +67,7 @@ impl<'a> Events<'a> {
     ///
     /// # Errors
     /// When the server refuses, says what no server of this version says, or is not reached for long.
-    pub async fn next(&mut self) -> Result<Told, ClientError> {
+    pub async fn next(&mut self) -> Result<ServerEvent, ClientError> {
         loop {
             let Some(stream) = &mut self.stream else {
                 if let Some(lost) = self.connect().await? {
@@ -90,7 +90,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    async fn connect(&mut self) -> Result<Option<Told>, ClientError> {
+    async fn connect(&mut self) -> Result<Option<ServerEvent>, ClientError> {
         if self.tries > 0 {
             let wait = AGAIN.wait(self.tries, None, jitter()).ok_or_else(|| {
                 ClientError::Unreached("no connection came about for a quarter of an hour".to_owned())
@@ -109,14 +109,14 @@ impl<'a> Events<'a> {
     }
 
     /// Lets go of the connection. What is told of it, once until another one serves.
-    fn lost(&mut self, reason: String) -> Option<Told> {
+    fn lost(&mut self, reason: String) -> Option<ServerEvent> {
         self.stream = None;
         self.tries += 1;
-        (self.tries == 1).then_some(Told::Lost(reason))
+        (self.tries == 1).then_some(ServerEvent::Lost(reason))
     }
 
     /// What an event says; nothing where it says nothing new.
-    fn understood(&mut self, said: eventsource_stream::Event) -> Result<Option<Told>, ClientError> {
+    fn understood(&mut self, said: eventsource_stream::Event) -> Result<Option<ServerEvent>, ClientError> {
         self.tries = 0;
         let stranger = ClientError::UnexpectedAnswer { status: 200 };
         let is_fresh = std::mem::replace(&mut self.is_fresh, false);
@@ -128,9 +128,9 @@ impl<'a> Events<'a> {
                 if is_fresh && self.next > 0 && is_other {
                     self.next = 0;
                     self.stream = None;
-                    return Ok(Some(Told::Anew));
+                    return Ok(Some(ServerEvent::Anew));
                 }
-                Ok(Some(Told::Run(Box::new(run))))
+                Ok(Some(ServerEvent::Run(Box::new(run))))
             }
             event::LINE => {
                 let number: u64 = said.id.parse().map_err(|_| stranger.clone())?;
@@ -141,10 +141,10 @@ impl<'a> Events<'a> {
                     return Ok(None);
                 }
                 self.next += 1;
-                Ok(Some(Told::Line(said.data)))
+                Ok(Some(ServerEvent::Line(said.data)))
             }
-            event::STUDY => Ok(Some(Told::Study(said.data))),
-            event::WAITS => Ok(serde_json::from_str(&said.data).ok().map(Told::Waits)),
+            event::STUDY => Ok(Some(ServerEvent::Study(said.data))),
+            event::WAITS => Ok(serde_json::from_str(&said.data).ok().map(ServerEvent::Waits)),
             // A later version may say more.
             _ => Ok(None),
         }

@@ -6,7 +6,7 @@ mod fold;
 mod sending;
 mod server;
 
-pub use events::{Events, Told};
+pub use events::{Events, ServerEvent};
 pub use fold::Fold;
-pub use sending::Parcel;
+pub use sending::StudyBundle;
 pub use server::{AccessError, Server};

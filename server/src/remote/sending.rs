@@ -13,12 +13,12 @@ use crate::session::{SessionError, StudyFile};
 
 /// A study and the data files that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parcel {
+pub struct StudyBundle {
     study: String,
     files: BTreeMap<String, Vec<u8>>,
 }
 
-impl Parcel {
+impl StudyBundle {
     /// Joins a study with its workloads, as a run on this machine would, and takes along what is read for it.
     ///
     /// # Errors

@@ -174,7 +174,7 @@ fn keys_beside_the_study_reach_models_and_are_shown_nowhere() {
     let ended = place.capo(&format!("{line} file.jsonl"));
     ended.expect(&[0], &[]);
     assert_eq!(
-        stub.books().authorizations,
+        stub.request_log().authorizations,
         [Some("Bearer sk-of-the-file".to_owned())]
     );
     for told in [&ended.stdout, &ended.stderr, &place.read("file.jsonl")] {
@@ -186,7 +186,7 @@ fn keys_beside_the_study_reach_models_and_are_shown_nowhere() {
     place.write(".env", "CAPO_TEST_KEY=sk-a\n\nsk-of-the-file and more\n");
     let wrong = place.capo(&format!("{line} wrong.jsonl"));
     wrong.expect(&[0], &["line 3 of .env is no variable"]);
-    let authorizations = &stub.books().authorizations;
+    let authorizations = &stub.request_log().authorizations;
     assert_eq!(authorizations.last(), Some(&Some("Bearer sk-a".to_owned())));
     assert!(!wrong.stderr.contains("sk-"), "{}", wrong.stderr);
     let dry = std::process::Command::new(env!("CARGO_BIN_EXE_capo"))

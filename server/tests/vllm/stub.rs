@@ -1,4 +1,4 @@
-//! A vLLM server by script: it knows adapters by name and place, and keeps books.
+//! A vLLM server by script: it knows adapters by name and place, and keeps a log of calls.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) enum Fault {
 }
 
 #[derive(Default)]
-struct Books {
+struct ServerState {
     loaded: BTreeMap<String, String>,
     calls: Vec<Call>,
     /// Completions that it was asked for and said nothing to.
@@ -55,27 +55,27 @@ struct Books {
     fault: Fault,
 }
 
-impl Books {
+impl ServerState {
     fn answered(&self) -> usize {
         let is_completion = |call: &&Call| matches!(call, Call::Complete(_));
         self.calls.iter().filter(is_completion).count()
     }
 }
 
-type Shared = Arc<Mutex<Books>>;
+type Shared = Arc<Mutex<ServerState>>;
 
 /// A running server, which ends with this.
 pub(crate) struct Stub {
-    books: Shared,
+    state: Shared,
     pub(crate) base_url: String,
     _runtime: Runtime,
 }
 
 impl Stub {
     pub(crate) fn start(fault: Fault) -> Self {
-        let books: Shared = Arc::new(Mutex::new(Books {
+        let state: Shared = Arc::new(Mutex::new(ServerState {
             fault,
-            ..Books::default()
+            ..ServerState::default()
         }));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -90,37 +90,37 @@ impl Stub {
         if fault != Fault::NoLoading {
             router = router.route("/v1/{change}", post(change));
         }
-        let router = router.with_state(books.clone());
+        let router = router.with_state(state.clone());
         runtime.spawn(async move { axum::serve(listener, router).await });
         Self {
-            books,
+            state,
             base_url,
             _runtime: runtime,
         }
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap()
+    fn state(&self) -> MutexGuard<'_, ServerState> {
+        self.state.lock().unwrap()
     }
 
     /// What it was asked so far.
     pub(crate) fn calls(&self) -> Vec<Call> {
-        self.books().calls.clone()
+        self.state().calls.clone()
     }
 
     /// Completions that it was asked for and said nothing to.
     pub(crate) fn unanswered(&self) -> usize {
-        self.books().unanswered
+        self.state().unanswered
     }
 
     /// Has an adapter already.
     pub(crate) fn has(&self, name: &str) {
-        self.books().loaded.insert(name.to_owned(), String::new());
+        self.state().loaded.insert(name.to_owned(), String::new());
     }
 
     /// The adapters that are loaded.
     pub(crate) fn loaded(&self) -> Vec<String> {
-        self.books().loaded.keys().cloned().collect()
+        self.state().loaded.keys().cloned().collect()
     }
 }
 
@@ -141,27 +141,27 @@ fn check_key(headers: &HeaderMap) -> Result<(), Reply> {
     }
 }
 
-async fn models(State(books): State<Shared>, headers: HeaderMap) -> Result<Json<Value>, Reply> {
+async fn models(State(state): State<Shared>, headers: HeaderMap) -> Result<Json<Value>, Reply> {
     check_key(&headers)?;
-    let books = books.lock().unwrap();
+    let state = state.lock().unwrap();
     let mut cards = vec![json!({ "id": "base", "root": "base" })];
-    let adapters = books.loaded.iter();
+    let adapters = state.loaded.iter();
     cards.extend(adapters.map(|(name, path)| json!({ "id": name, "root": path, "parent": "base" })));
     Ok(Json(json!({ "object": "list", "data": cards })))
 }
 
 async fn change(
-    State(books): State<Shared>,
+    State(state): State<Shared>,
     Place(change): Place<String>,
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Result<String, Reply> {
     check_key(&headers)?;
-    let mut books = books.lock().unwrap();
+    let mut state = state.lock().unwrap();
     let name = body["lora_name"].as_str().unwrap().to_owned();
     if change == "unload_lora_adapter" {
-        books.calls.push(Call::Unload(name.clone()));
-        return match books.loaded.remove(&name) {
+        state.calls.push(Call::Unload(name.clone()));
+        return match state.loaded.remove(&name) {
             Some(_) => Ok("Success".to_owned()),
             None => Err(refused(
                 404,
@@ -178,47 +178,47 @@ async fn change(
             &format!("Loading lora {name} failed: No adapter found for {path}"),
         ));
     };
-    if books.loaded.contains_key(&name) {
+    if state.loaded.contains_key(&name) {
         return Err(refused(
             400,
             &format!("The lora adapter '{name}' has already been loaded."),
         ));
     }
-    books.loaded.insert(name.clone(), path.clone());
-    books.calls.push(Call::Load { name, path, weights });
+    state.loaded.insert(name.clone(), path.clone());
+    state.calls.push(Call::Load { name, path, weights });
     Ok("Success".to_owned())
 }
 
 /// A rewrite by seed: some letters and a stop token, or letters to the end.
 async fn complete(
-    State(books): State<Shared>,
+    State(state): State<Shared>,
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Result<Json<Value>, Reply> {
     check_key(&headers)?;
     let is_silent = {
-        let mut books = books.lock().unwrap();
-        let is_silent = matches!(books.fault, Fault::Silent(most) if books.answered() >= most);
-        books.unanswered += usize::from(is_silent);
+        let mut state = state.lock().unwrap();
+        let is_silent = matches!(state.fault, Fault::Silent(most) if state.answered() >= most);
+        state.unanswered += usize::from(is_silent);
         is_silent
     };
     if is_silent {
         std::future::pending::<()>().await;
     }
-    let mut books = books.lock().unwrap();
+    let mut state = state.lock().unwrap();
     let name = body["model"].as_str().unwrap();
-    if !books.loaded.contains_key(name) {
+    if !state.loaded.contains_key(name) {
         return Err(refused(404, &format!("The model `{name}` does not exist.")));
     }
-    let answered = books.answered();
-    if matches!(books.fault, Fault::Completions(most) if answered >= most) {
+    let answered = state.answered();
+    if matches!(state.fault, Fault::Completions(most) if answered >= most) {
         return Err(refused(400, "the engine is dead"));
     }
-    if matches!(books.fault, Fault::Busy(most) if answered >= most) {
+    if matches!(state.fault, Fault::Busy(most) if answered >= most) {
         return Err(refused(503, "too many requests wait already"));
     }
     let seed = body["seed"].as_u64().unwrap() as usize;
-    if books.fault == Fault::NoRoom && seed % 3 == 1 {
+    if state.fault == Fault::NoRoom && seed % 3 == 1 {
         let said = "This model's maximum context length is 8 tokens. However, you requested more.";
         return Err(refused(400, said));
     }
@@ -242,10 +242,10 @@ async fn complete(
         "index": 0, "text": "…", "finish_reason": if is_whole { "stop" } else { "length" },
         "prompt_token_ids": prompt, "token_ids": tokens,
     });
-    if books.fault == Fault::NoTokens {
+    if state.fault == Fault::NoTokens {
         choice = json!({ "index": 0, "text": "…", "finish_reason": "stop" });
     }
-    books.calls.push(Call::Complete(body.clone()));
+    state.calls.push(Call::Complete(body.clone()));
     Ok(Json(
         json!({ "id": "c", "object": "text_completion", "choices": [choice] }),
     ))

@@ -264,7 +264,7 @@ async fn other_descriptions_of_the_tools_go_with_the_study() {
     assert!(toml.contains("tool_descriptions = \"tools.json\""), "{toml}");
     browser.click("Run study").await;
     browser.until_shown("Finished.").await;
-    assert!(stub.books().described.contains(described));
+    assert!(stub.request_log().described.contains(described));
     // It is kept with the run.
     let stored: Value =
         serde_json::from_str(browser.js_async(crate::STORED).await.as_str().unwrap()).unwrap();

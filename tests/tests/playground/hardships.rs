@@ -149,8 +149,8 @@ async fn a_server_that_goes_away_is_waited_for() {
     stub.admit_all();
     stub.come_back();
     browser.until_shown("Finished.").await;
-    assert_eq!(stub.books().repeats(Question::is_rollout), 0);
-    assert_eq!(stub.books().repeats(Question::is_rewrite), 0);
+    assert_eq!(stub.request_log().repeats(Question::is_rollout), 0);
+    assert_eq!(stub.request_log().repeats(Question::is_rewrite), 0);
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_run_over_the_network_pauses_without_one_and_goes_on_with_it() {
         .await;
     set_offline(&browser, false).await;
     browser.until_shown("Finished.").await;
-    assert_eq!(stub.books().repeats(Question::is_rollout), 0);
+    assert_eq!(stub.request_log().repeats(Question::is_rollout), 0);
 }
 
 #[tokio::test]
@@ -184,8 +184,8 @@ async fn a_pilot_whose_server_goes_away_waits_for_it() {
     stub.admit_all();
     stub.come_back();
     browser.until_shown("Run the whole study").await;
-    assert_eq!(stub.books().answered(Question::is_rollout), 5);
-    assert_eq!(stub.books().asked(Question::is_rewrite), 0);
+    assert_eq!(stub.request_log().answered(Question::is_rollout), 5);
+    assert_eq!(stub.request_log().asked(Question::is_rewrite), 0);
 }
 
 #[tokio::test]
@@ -213,6 +213,6 @@ async fn a_pilot_outlives_its_network_and_stays_a_pilot() {
         })
         .await;
     assert!(browser.text("main").await.contains("Run the whole study"));
-    assert_eq!(stub.books().asked(Question::is_rollout), 5);
-    assert_eq!(stub.books().asked(Question::is_rewrite), 0);
+    assert_eq!(stub.request_log().asked(Question::is_rollout), 5);
+    assert_eq!(stub.request_log().asked(Question::is_rewrite), 0);
 }

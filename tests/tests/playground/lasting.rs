@@ -51,11 +51,11 @@ async fn a_run_waits_after_its_pilot_says_what_to_expect_and_pays_for_nothing_tw
     browser
         .until_shown("By five rollouts, the whole study is expected to take")
         .await;
-    assert_eq!(stub.books().asked(Question::is_rollout), 5);
-    assert_eq!(stub.books().asked(Question::is_rewrite), 0);
+    assert_eq!(stub.request_log().asked(Question::is_rollout), 5);
+    assert_eq!(stub.request_log().asked(Question::is_rewrite), 0);
     browser.click("Run the whole study").await;
     browser.until_shown("Finished.").await;
-    assert_eq!(stub.books().repeats(Question::is_rollout), 0);
+    assert_eq!(stub.request_log().repeats(Question::is_rollout), 0);
     let lines = crate::journal(&browser).await;
     assert_eq!(of_kind(&lines, "finished").len(), 1);
 }
@@ -66,7 +66,7 @@ async fn a_pilot_that_is_paused_and_reloaded_becomes_no_whole_study_unasked() {
     let browser = set_up(&study, SECRET).await;
     // Four are under way at once: the fifth is not begun.
     pause_after(&browser, &stub, 0, "Measure the seed prompt on 5 examples first").await;
-    assert!(stub.books().asked(Question::is_rollout) < 5);
+    assert!(stub.request_log().asked(Question::is_rollout) < 5);
     browser.reload().await;
     let host = stub.base_url.trim_start_matches("http://");
     let field = format!("Key for {}", host.trim_end_matches("/v1"));
@@ -75,9 +75,9 @@ async fn a_pilot_that_is_paused_and_reloaded_becomes_no_whole_study_unasked() {
     browser.until_shown("Run the whole study").await;
     browser.reload().await;
     browser.until_shown("Run the whole study").await;
-    let books = stub.books();
-    assert_eq!(books.asked(Question::is_rollout), 5);
-    assert_eq!(books.asked(Question::is_rewrite), 0);
+    let request_log = stub.request_log();
+    assert_eq!(request_log.asked(Question::is_rollout), 5);
+    assert_eq!(request_log.asked(Question::is_rewrite), 0);
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn stop_lets_no_dialogue_go_on_and_what_it_was_answered_is_not_paid_again(
     browser
         .until("as many calls wait as may", async || stub.open() == 4)
         .await;
-    let before = stub.books();
+    let before = stub.request_log();
     stop(&browser).await;
     browser
         .until("nobody waits for an answer", async || stub.open() == 0)
@@ -193,13 +193,13 @@ async fn stop_lets_no_dialogue_go_on_and_what_it_was_answered_is_not_paid_again(
     stub.admit_all();
     let lines = crate::journal(&browser).await;
     assert_eq!(of_kind(&lines, "finished").last().unwrap()["status"], "stopped");
-    let stopped = stub.books();
+    let stopped = stub.request_log();
     assert_eq!(stopped.requests, before.requests, "no call begins after it");
     assert_eq!(stopped.answered(Question::is_rollout), 5);
 
     browser.click("Resume").await;
     browser.until_shown("Finished.").await;
-    assert_eq!(stub.books().repeats(Question::is_rollout), 0);
+    assert_eq!(stub.request_log().repeats(Question::is_rollout), 0);
     assert!(stub.requests() > before.requests);
 }
 
@@ -218,7 +218,7 @@ async fn stop_ends_a_run_within_two_seconds_whatever_its_server_does() {
     browser.click("Run study").await;
     browser
         .until("the rewriter is asked", async || {
-            stub.books().asked(Question::is_rewrite) > 0
+            stub.request_log().asked(Question::is_rewrite) > 0
         })
         .await;
     stop(&browser).await;

@@ -201,7 +201,7 @@ async fn a_reload_in_the_midst_repeats_no_call() {
     let browser = set_up(&study, SECRET).await;
     // The run comes to a halt on its own in its midst: nothing is under way when the tab goes.
     pause_after(&browser, &stub, 30, "Run study").await;
-    let before = stub.books();
+    let before = stub.request_log();
     browser.reload().await;
     browser.until_shown("Resume").await;
     let host = stub
@@ -212,7 +212,7 @@ async fn a_reload_in_the_midst_repeats_no_call() {
     browser.fill(&format!("Key for {host}"), SECRET).await;
     browser.click("Resume").await;
     browser.until_shown("Finished.").await;
-    let after = stub.books();
+    let after = stub.request_log();
     assert!(after.requests > before.requests, "the run went on");
     assert_eq!(
         after.repeats(Question::is_rollout),
@@ -266,9 +266,9 @@ async fn two_tabs_take_turns_at_a_run_and_pay_for_nothing_twice() {
     browser.driver.switch_to_window(first).await.unwrap();
     browser.click("Resume").await;
     browser.until_shown("Finished.").await;
-    let books = stub.books();
-    assert_eq!(books.repeats(Question::is_rollout), 0);
-    assert_eq!(books.repeats(Question::is_rewrite), 0);
+    let request_log = stub.request_log();
+    assert_eq!(request_log.repeats(Question::is_rollout), 0);
+    assert_eq!(request_log.repeats(Question::is_rewrite), 0);
     let lines = journal(&browser).await;
     let finished = of_kind(&lines, "finished");
     assert_eq!(finished.last().unwrap()["status"], "feasible");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use capo_browser::Browser;
 use capo_tests::journal::{events, of_kind, outcome};
 use capo_tests::program::{Server, command, run};
-use capo_tests::stub::{Answer, Books, Question, Stub};
+use capo_tests::stub::{Answer, Question, RequestLog, Stub};
 use capo_tests::study::Study;
 use serde_json::json;
 use tempfile::TempDir;
@@ -32,8 +32,8 @@ async fn start_with_key(ada: &Browser, study: &Study) {
 }
 
 /// The questions without an answer.
-fn unanswered(books: &Books) -> Vec<&Question> {
-    let open = books
+fn unanswered(request_log: &RequestLog) -> Vec<&Question> {
+    let open = request_log
         .counts
         .iter()
         .filter(|(_, count)| count.asked > count.answered);
@@ -56,8 +56,8 @@ async fn a_server_that_is_killed_goes_on_with_the_run_and_the_page_with_it() {
     // As many as may be asked at once, so that no other is on its way.
     ada.until("rollouts wait for their answers, and nothing else", async || {
         let is_held = stub.is_held();
-        let books = stub.books();
-        let held = unanswered(&books);
+        let request_log = stub.request_log();
+        let held = unanswered(&request_log);
         let is_so = held.len() == CONCURRENCY && held.iter().all(|question| question.is_rollout());
         if is_held && !is_so {
             stub.admit(1);
@@ -69,7 +69,7 @@ async fn a_server_that_is_killed_goes_on_with_the_run_and_the_page_with_it() {
         let lines = crate::journal(&ada).await;
         let kinds = ["rollout", "critique", "rewrite"];
         let kept: usize = kinds.iter().map(|kind| of_kind(&lines, kind).len()).sum();
-        kept as u64 == stub.books().answered(|_| true)
+        kept as u64 == stub.request_log().answered(|_| true)
     })
     .await;
 
@@ -81,9 +81,9 @@ async fn a_server_that_is_killed_goes_on_with_the_run_and_the_page_with_it() {
     stub.admit_all();
     ada.until_shown("Finished.").await;
 
-    let books = stub.books();
-    assert_eq!(books.repeats(|_| true), 0, "an answer was paid twice");
-    let asked_again: u64 = books.counts.values().map(|count| count.asked - 1).sum();
+    let request_log = stub.request_log();
+    assert_eq!(request_log.repeats(|_| true), 0, "an answer was paid twice");
+    let asked_again: u64 = request_log.counts.values().map(|count| count.asked - 1).sum();
     assert!(
         asked_again <= CONCURRENCY as u64,
         "{asked_again} questions were asked again, of {CONCURRENCY} in flight"

@@ -105,9 +105,9 @@ async fn a_member_runs_a_study_with_a_key_that_the_page_never_has() {
     bea.click("Run study").await;
     bea.until_shown("Finished.").await;
     has_no_key(&bea).await;
-    let books = stub.books();
+    let request_log = stub.request_log();
     let sent = Some(format!("Bearer {SECRET}"));
-    assert!(books.requests > 0 && books.authorizations.iter().all(|header| *header == sent));
+    assert!(request_log.requests > 0 && request_log.authorizations.iter().all(|header| *header == sent));
     let own = format!("{}/", server.base_url);
     let requests = bea.requests().await;
     let elsewhere: Vec<_> = requests.iter().filter(|url| !crate::is_own(url, &own)).collect();
@@ -124,10 +124,10 @@ async fn a_member_runs_a_study_with_a_key_that_the_page_never_has() {
     bea.type_in("After round", "1").await;
     bea.click("Branch").await;
     bea.until_shown("branched after round 1").await;
-    let asked = stub.books().requests;
+    let asked = stub.request_log().requests;
     bea.click("Resume").await;
     bea.until_shown("Finished.").await;
-    assert!(stub.books().requests > asked);
+    assert!(stub.request_log().requests > asked);
 
     // What it cost, by whom, and how much of it was today.
     ada.go("/team/server").await;

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::data::{DataSettings, Example, Examples};
 use crate::files::{Files, Sources};
-use crate::outside::{Door, Endpoint, NO_ANSWER, Outside, Party, usual_concurrency, usual_timeout};
+use crate::outside::{Endpoint, NO_ANSWER, Outside, Party, Transport, usual_concurrency, usual_timeout};
 use crate::settings::{BuildError, Settings, Workloads};
 use crate::table::check_name;
 
@@ -89,8 +89,8 @@ pub struct External {
 }
 
 /// The way to the agent.
-fn door(settings: &ExternalSettings, sources: &Sources<'_>) -> Result<Door, BuildError> {
-    let door = match (&settings.endpoint, &settings.command) {
+fn transport(settings: &ExternalSettings, sources: &Sources<'_>) -> Result<Transport, BuildError> {
+    let transport = match (&settings.endpoint, &settings.command) {
         (Some(endpoint), None) => {
             if !settings.env.is_empty() {
                 return Err(BuildError::setting(
@@ -106,7 +106,7 @@ fn door(settings: &ExternalSettings, sources: &Sources<'_>) -> Result<Door, Buil
                 settings.bearer_env.as_deref(),
                 sources,
             )
-            .map(Door::Endpoint)
+            .map(Transport::Endpoint)
         }
         (None, Some(command)) => {
             if !(settings.headers.is_empty()
@@ -118,7 +118,7 @@ fn door(settings: &ExternalSettings, sources: &Sources<'_>) -> Result<Door, Buil
                     "headers are for `endpoint`; for `command` use env",
                 ));
             }
-            Door::command(&Party::Agent, command, &settings.env, sources)
+            Transport::command(&Party::Agent, command, &settings.env, sources)
         }
         (Some(_), Some(_)) | (None, None) => {
             return Err(BuildError::setting(
@@ -127,7 +127,7 @@ fn door(settings: &ExternalSettings, sources: &Sources<'_>) -> Result<Door, Buil
             ));
         }
     };
-    door.map_err(|error| error.at("workload"))
+    transport.map_err(|error| error.at("workload"))
 }
 
 /// Builds the workload of an external agent.
@@ -153,7 +153,7 @@ fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Worklo
     let mut sources = Sources::new(files);
     let outside = Outside::new(
         Party::Agent,
-        door(&own, &sources)?,
+        transport(&own, &sources)?,
         own.timeout,
         own.retries,
         own.concurrency,

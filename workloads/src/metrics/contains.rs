@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::equality::{accepted, check_alternatives};
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shown};
+use super::{DefinitionError, Evaluator, Family, Finding, Rule, Sample, shown};
 use crate::files::Sources;
 
 /// 1 if the expected text occurs anywhere in the answer.
@@ -71,9 +71,9 @@ impl Family for Contains {
         MetricSpec::objective(&self.name, "The expected text occurs in the answer.").two_valued()
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         check_alternatives(self.alternatives.as_deref())?;
-        Ok(Way::rule(self.clone()))
+        Ok(Evaluator::rule(self.clone()))
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shown, whitespace};
+use super::{DefinitionError, Evaluator, Family, Finding, Rule, Sample, shown, whitespace};
 use crate::files::Sources;
 
 /// 1 if the answer, without white space at its ends, is exactly what is expected.
@@ -129,10 +129,10 @@ impl Family for Exact {
         .two_valued()
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         check_alternatives(self.alternatives.as_deref())?;
         let form: Form = |text| whitespace::strip(text).to_owned();
-        Ok(Way::rule(Equality {
+        Ok(Evaluator::rule(Equality {
             form,
             alternatives: self.alternatives.clone(),
         }))
@@ -152,9 +152,9 @@ impl Family for Normalized {
         .two_valued()
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         check_alternatives(self.alternatives.as_deref())?;
-        Ok(Way::rule(Equality {
+        Ok(Evaluator::rule(Equality {
             form: normalize,
             alternatives: self.alternatives.clone(),
         }))

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shortened, shown};
+use super::{DefinitionError, Evaluator, Family, Finding, Rule, Sample, shortened, shown};
 use crate::files::Sources;
 
 /// 1 if the whole answer is one JSON value (RFC 8259).
@@ -82,8 +82,8 @@ impl Family for Json {
         MetricSpec::objective(&self.name, "The answer is valid JSON and nothing else.").two_valued()
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
-        Ok(Way::rule(self.clone()))
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
+        Ok(Evaluator::rule(self.clone()))
     }
 }
 
@@ -121,7 +121,7 @@ impl Family for JsonSchemaMetric {
         MetricSpec::objective(&self.name, "The answer is JSON that fits the schema.").two_valued()
     }
 
-    fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         let bad = |problem: String| DefinitionError::new("schema", problem);
         let schema = match &self.schema {
             SchemaSource::Inline(schema) => Value::Object(schema.clone()),
@@ -135,7 +135,7 @@ impl Family for JsonSchemaMetric {
         };
         let validator =
             jsonschema::validator_for(&schema).map_err(|error| bad(format!("not a JSON schema: {error}")))?;
-        Ok(Way::rule(Shape {
+        Ok(Evaluator::rule(Shape {
             validator,
             fenced: self.fenced,
         }))

@@ -12,7 +12,7 @@ use minijinja::{Environment, UndefinedBehavior, context};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DefinitionError, Family, Finding, Sample, Way, judging, shown};
+use super::{DefinitionError, Evaluator, Family, Finding, Sample, judging, shown};
 use crate::files::Sources;
 
 /// A judge model's grade of the answer, mapped to 0 (worst) to 1 (best).
@@ -239,7 +239,7 @@ impl Family for JudgeMetric {
         (self.repeats > 1).then(|| MetricSpec::objective(&name, explanation))
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         if self.rubric.trim().is_empty() {
             return Err(DefinitionError::new(
                 "rubric",
@@ -271,7 +271,7 @@ impl Family for JudgeMetric {
             combine: self.combine,
             environment,
         };
-        Ok(Way::Judge(Box::new(judge)))
+        Ok(Evaluator::Judge(Box::new(judge)))
     }
 }
 

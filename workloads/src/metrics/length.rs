@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way, whitespace};
+use super::{DefinitionError, Evaluator, Family, Finding, Rule, Sample, whitespace};
 use crate::files::Sources;
 
 /// The answer's length, or, with `limit`, 1 if it is longer than that.
@@ -147,9 +147,9 @@ impl Family for Length {
         }
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         check_limit(self.limit)?;
-        Ok(Way::rule(self.clone()))
+        Ok(Evaluator::rule(self.clone()))
     }
 }
 

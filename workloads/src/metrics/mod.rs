@@ -160,7 +160,7 @@ impl MetricDefinition {
             spec,
             agreement: family.agreement(),
             invert: self.invert(),
-            way: family.compile(sources)?,
+            evaluator: family.compile(sources)?,
         })
     }
 }
@@ -181,11 +181,11 @@ trait Family {
     }
 
     /// What measures it.
-    fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError>;
+    fn compile(&self, sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError>;
 }
 
 /// How a metric gets its value.
-enum Way {
+enum Evaluator {
     /// By rule.
     Rule(Box<dyn Rule>),
     /// By asking the judge's model.
@@ -196,7 +196,7 @@ enum Way {
     Score(Box<scorer::Score>),
 }
 
-impl Way {
+impl Evaluator {
     fn rule(rule: impl Rule + 'static) -> Self {
         Self::Rule(Box::new(rule))
     }
@@ -267,7 +267,7 @@ pub struct Metric {
     spec: MetricSpec,
     agreement: Option<MetricSpec>,
     invert: bool,
-    way: Way,
+    evaluator: Evaluator,
 }
 
 impl Metric {
@@ -283,16 +283,16 @@ impl Metric {
 
     /// The most calls of a role's model that one measurement makes.
     pub fn calls(&self, role: Role) -> u64 {
-        match (&self.way, role) {
-            (Way::Judge(judge), Role::Judge) => judge.calls(),
-            (Way::Similarity(_), Role::Embeddings) => similarity::CALLS,
+        match (&self.evaluator, role) {
+            (Evaluator::Judge(judge), Role::Judge) => judge.calls(),
+            (Evaluator::Similarity(_), Role::Embeddings) => similarity::CALLS,
             _ => 0,
         }
     }
 
     /// Whether it must know the example's columns.
     pub(crate) fn wants_columns(&self) -> bool {
-        matches!(self.way, Way::Score(_))
+        matches!(self.evaluator, Evaluator::Score(_))
     }
 
     /// Whether an example's reference is one this metric can compare with.
@@ -300,10 +300,10 @@ impl Metric {
     /// # Errors
     /// Says what is wrong with it.
     pub(crate) fn check_reference(&self, reference: &str) -> Result<(), String> {
-        match &self.way {
-            Way::Rule(rule) => rule.check_reference(reference),
-            Way::Similarity(nearness) => nearness.check_reference(reference),
-            Way::Judge(_) | Way::Score(_) => Ok(()),
+        match &self.evaluator {
+            Evaluator::Rule(rule) => rule.check_reference(reference),
+            Evaluator::Similarity(nearness) => nearness.check_reference(reference),
+            Evaluator::Judge(_) | Evaluator::Score(_) => Ok(()),
         }
     }
 
@@ -316,11 +316,11 @@ impl Metric {
         sample: &Sample<'_>,
         context: &RolloutContext<'_>,
     ) -> Result<Finding, RolloutError> {
-        let mut finding = match &self.way {
-            Way::Rule(rule) => rule.measure(sample)?,
-            Way::Judge(judge) => judge.measure(sample, context).await?,
-            Way::Similarity(nearness) => nearness.measure(sample, context).await?,
-            Way::Score(score) => score.measure(sample, context).await?,
+        let mut finding = match &self.evaluator {
+            Evaluator::Rule(rule) => rule.measure(sample)?,
+            Evaluator::Judge(judge) => judge.measure(sample, context).await?,
+            Evaluator::Similarity(nearness) => nearness.measure(sample, context).await?,
+            Evaluator::Score(score) => score.measure(sample, context).await?,
         };
         if self.invert {
             finding.value = 1.0 - finding.value;

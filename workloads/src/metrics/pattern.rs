@@ -6,7 +6,7 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shown, whitespace};
+use super::{DefinitionError, Evaluator, Family, Finding, Rule, Sample, shown, whitespace};
 use crate::files::Sources;
 
 /// 1 if the answer matches `pattern`, and, with `expected`, if the captured text is the expected
@@ -125,14 +125,14 @@ impl Family for Pattern {
         MetricSpec::objective(&self.name, explanation).two_valued()
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         let regex =
             Regex::new(&self.pattern).map_err(|error| DefinitionError::new("pattern", error.to_string()))?;
         if self.group.is_some() && self.expected.is_none() {
             return Err(DefinitionError::new("group", "has no use without `expected`"));
         }
         let group = self.group_number(&regex)?;
-        Ok(Way::rule(Matcher {
+        Ok(Evaluator::rule(Matcher {
             regex,
             group,
             occurrence: self.occurrence,

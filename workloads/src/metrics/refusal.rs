@@ -10,7 +10,7 @@ use capo_core::workload::RolloutError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shown, whitespace};
+use super::{DefinitionError, Evaluator, Family, Finding, Rule, Sample, shown, whitespace};
 use crate::files::Sources;
 
 /// Whether the agent declined where it should not have (`should_refuse = false`: the rate of
@@ -230,7 +230,7 @@ impl Family for Refusal {
         MetricSpec::event(&self.name, "rate", explanation)
     }
 
-    fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         let phrases = match &self.list {
             None => Phrases::from_lines(BUILT_IN),
             Some(path) => {
@@ -254,7 +254,7 @@ impl Family for Refusal {
                 "must hold at least one phrase, and no empty one",
             ));
         }
-        Ok(Way::rule(Detector {
+        Ok(Evaluator::rule(Detector {
             settings: self.clone(),
             phrases,
         }))

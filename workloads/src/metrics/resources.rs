@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::length::{against_limit, check_limit};
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way};
+use super::{DefinitionError, Evaluator, Family, Finding, Rule, Sample};
 use crate::files::Sources;
 
 /// Seconds the agent's answer took, without waiting for a rate limit, or, with `limit`, 1 if it
@@ -81,9 +81,9 @@ impl Family for Latency {
         spec(&self.name, self.limit, "seconds", "took", 1.0)
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         check_limit(self.limit)?;
-        Ok(Way::rule(self.clone()))
+        Ok(Evaluator::rule(self.clone()))
     }
 }
 
@@ -93,9 +93,9 @@ impl Family for Dollars {
         spec(&self.name, self.limit, "US dollars", "cost", 0.01)
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         check_limit(self.limit)?;
-        Ok(Way::rule(self.clone()))
+        Ok(Evaluator::rule(self.clone()))
     }
 }
 

@@ -16,11 +16,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{DefinitionError, Family, Finding, Sample, Way};
+use super::{DefinitionError, Evaluator, Family, Finding, Sample};
 use crate::files::Sources;
 use crate::outside::{
-    Answer, Door, Endpoint, ExternalMetric, Outside, Party, SEED_BITS, Secrets, cut, measured, parse, rate,
-    usual_concurrency, usual_timeout,
+    Answer, Endpoint, ExternalMetric, Outside, Party, SEED_BITS, Secrets, Transport, cut, measured, parse,
+    rate, usual_concurrency, usual_timeout,
 };
 
 /// The types of metrics in this file.
@@ -191,13 +191,13 @@ pub(super) struct Score {
 }
 
 impl Score {
-    fn way(
+    fn evaluator(
         outside: Outside,
         scorer: Value,
         metric: &ExternalMetric,
         field: Option<&str>,
         with_prompt: bool,
-    ) -> Result<Way, DefinitionError> {
+    ) -> Result<Evaluator, DefinitionError> {
         metric
             .check()
             .map_err(|problem| DefinitionError::new("direction", problem))?;
@@ -208,7 +208,7 @@ impl Score {
                 "`words` of the answer are for the critic; state another name for the number",
             ));
         }
-        Ok(Way::Score(Box::new(Self {
+        Ok(Evaluator::Score(Box::new(Self {
             outside,
             scorer,
             spec: spec(metric),
@@ -289,16 +289,16 @@ impl Family for CommandScorer {
         spec(&self.metric())
     }
 
-    fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         let party = Party::Scorer(self.name.clone());
-        let door = Door::command(&party, &self.command, &self.env, sources)?;
+        let transport = Transport::command(&party, &self.command, &self.env, sources)?;
         for argument in &self.command {
             sources.note(argument);
         }
-        let outside = Outside::new(party, door, self.timeout, self.retries, self.concurrency)?;
+        let outside = Outside::new(party, transport, self.timeout, self.retries, self.concurrency)?;
         let scorer = json!([self.command, self.env, self.with_prompt]);
         let field = self.field.as_deref();
-        Score::way(outside, scorer, &self.metric(), field, self.with_prompt)
+        Score::evaluator(outside, scorer, &self.metric(), field, self.with_prompt)
     }
 }
 
@@ -307,7 +307,7 @@ impl Family for HttpScorer {
         spec(&self.metric())
     }
 
-    fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         let party = Party::Scorer(self.name.clone());
         let endpoint = Endpoint::read(
             &party,
@@ -317,8 +317,8 @@ impl Family for HttpScorer {
             self.bearer_env.as_deref(),
             sources,
         )?;
-        let door = Door::Endpoint(endpoint);
-        let outside = Outside::new(party, door, self.timeout, self.retries, self.concurrency)?;
+        let transport = Transport::Endpoint(endpoint);
+        let outside = Outside::new(party, transport, self.timeout, self.retries, self.concurrency)?;
         let scorer = json!([
             self.endpoint,
             self.headers,
@@ -327,6 +327,6 @@ impl Family for HttpScorer {
             self.with_prompt
         ]);
         let field = self.field.as_deref();
-        Score::way(outside, scorer, &self.metric(), field, self.with_prompt)
+        Score::evaluator(outside, scorer, &self.metric(), field, self.with_prompt)
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::equality::{accepted, check_alternatives};
-use super::{DefinitionError, Family, Finding, Sample, Way, shown};
+use super::{DefinitionError, Evaluator, Family, Finding, Sample, shown};
 use crate::files::Sources;
 use crate::vectors::normalized;
 
@@ -123,9 +123,9 @@ impl Family for Similarity {
         )
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         check_alternatives(self.alternatives.as_deref())?;
-        Ok(Way::Similarity(Box::new(Nearness {
+        Ok(Evaluator::Similarity(Box::new(Nearness {
             name: self.name.clone(),
             alternatives: self.alternatives.clone(),
             expected: RefCell::default(),

@@ -39,13 +39,13 @@ pub(crate) fn usual_concurrency() -> usize {
 }
 
 /// The two ways to reach it.
-pub(crate) enum Door {
+pub(crate) enum Transport {
     Endpoint(Endpoint),
     #[cfg(not(target_arch = "wasm32"))]
     Command(Program),
 }
 
-impl Door {
+impl Transport {
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn command(
         _: &Party,
@@ -115,7 +115,7 @@ impl Door {
 /// An endpoint or a command, and how patiently it is asked.
 pub(crate) struct Outside {
     party: Party,
-    door: Door,
+    transport: Transport,
     timeout: Duration,
     permits: Semaphore,
     backoff: Backoff,
@@ -127,7 +127,7 @@ impl Outside {
     /// many answers at a time.
     pub(crate) fn new(
         party: Party,
-        door: Door,
+        transport: Transport,
         timeout: f64,
         retries: Option<u32>,
         concurrency: usize,
@@ -143,7 +143,7 @@ impl Outside {
         }
         Ok(Self {
             party,
-            door,
+            transport,
             timeout: Duration::from_secs_f64(timeout),
             permits: Semaphore::new(concurrency),
             backoff: Backoff {
@@ -171,7 +171,7 @@ impl Outside {
         retryable: bool,
         problem: impl std::fmt::Display,
     ) -> RolloutError {
-        failed(kind, retryable, self.door.who(), problem)
+        failed(kind, retryable, self.transport.who(), problem)
     }
 
     /// An answer that cannot be used and may be another the next time, told without secrets.
@@ -265,7 +265,7 @@ impl Outside {
                 Party::Scorer(_) => "the scorer",
             }
             .to_owned(),
-            host: self.door.place(),
+            host: self.transport.place(),
             // The journal calls it a failure of a tool that no connection came about; people are told which it is.
             kind: if message.contains(NO_ANSWER) {
                 FailureKind::Unreachable
@@ -285,7 +285,7 @@ impl Outside {
             self.pace.told.set(None);
             caller.tell(&Notice::Answered {
                 model: self.model().to_owned(),
-                host: self.door.place(),
+                host: self.transport.place(),
             });
         }
     }
@@ -300,7 +300,7 @@ impl Outside {
 
     /// One request, answered in time or not.
     async fn attempt(&self, request: String) -> Result<Answer, Unanswered> {
-        let exchange = pin!(self.door.exchange(request));
+        let exchange = pin!(self.transport.exchange(request));
         match select(exchange, Delay::new(self.timeout)).await {
             Either::Left((answer, _)) => answer,
             Either::Right(_) => {

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 
 use super::Party;
-use super::family::{Family, Mark};
+use super::process_tree::{Mark, ProcessTree};
 use super::transport::{Answer, Beside, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
 
 /// Variables every command gets: where programs, home and temporary files are, and the language.
@@ -92,7 +92,7 @@ impl Program {
         }
         let mark = Mark::new();
         let (mut child, secrets) = self.start(&mark).map_err(Unanswered::Refused)?;
-        let mut family = Family::of(&child, mark);
+        let mut family = ProcessTree::of(&child, mark);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(Unanswered::Refused(tool(

@@ -6,11 +6,11 @@ mod answer;
 mod ask;
 #[cfg(not(target_arch = "wasm32"))]
 mod command;
-#[cfg(not(target_arch = "wasm32"))]
-mod family;
 mod http;
 mod metric;
 mod pace;
+#[cfg(not(target_arch = "wasm32"))]
+mod process_tree;
 #[cfg(not(target_arch = "wasm32"))]
 #[cfg(test)]
 pub(crate) mod testing;
@@ -25,7 +25,7 @@ use crate::files::{Files, Sources};
 use crate::settings::BuildError;
 
 pub(crate) use answer::{measured, parse};
-pub(crate) use ask::{Door, Outside, SEED_BITS, usual_concurrency, usual_timeout};
+pub(crate) use ask::{Outside, SEED_BITS, Transport, usual_concurrency, usual_timeout};
 pub(crate) use http::{Endpoint, NO_ANSWER};
 pub use metric::ExternalMetric;
 pub(crate) use metric::rate;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use indexmap::IndexMap;
 
 use super::measure::Batch;
-use super::rollouts::{Unmade, Wanted, place};
+use super::rollouts::{RolloutFailure, Wanted, place};
 use super::{Arena, Halt, Phase};
 use crate::journal::run_state::{FailedRollout, SetKey, is_decided};
 use crate::journal::{DiscardEvent, EffectName, Event, LeaveOutEvent};
@@ -78,12 +78,12 @@ impl Arena {
     }
 
     /// Decides on rollouts of a batch that could not be made, and journals what was decided.
-    pub(super) fn decide(&self, unmade: Vec<Unmade>, batch: &Batch) -> Result<(), Halt> {
+    pub(super) fn decide(&self, unmade: Vec<RolloutFailure>, batch: &Batch) -> Result<(), Halt> {
         // Nothing is decided by halves: what speaks for a model that went down speaks for all of them.
         if let Some(doubtful) = unmade.iter().find(|one| !self.is_lasting(one)) {
             return Err(self.ended_by(doubtful, 1));
         }
-        let mut by_candidate: IndexMap<CandidateId, Vec<Unmade>> = IndexMap::new();
+        let mut by_candidate: IndexMap<CandidateId, Vec<RolloutFailure>> = IndexMap::new();
         for failed in unmade {
             by_candidate
                 .entry(failed.wanted.candidate)
@@ -128,7 +128,12 @@ impl Arena {
 
     /// Why a failure ends the run before the others of its batch are known, if it does: of a prompt that
     /// cannot be discarded, or where nothing succeeds at all.
-    pub(super) fn too_many(&self, failed: &Unmade, before: &[Unmade], made: u64) -> Option<Halt> {
+    pub(super) fn too_many(
+        &self,
+        failed: &RolloutFailure,
+        before: &[RolloutFailure],
+        made: u64,
+    ) -> Option<Halt> {
         if self.policy() == FailedExample::Stop {
             return Some(self.ended_by(failed, 1));
         }
@@ -145,7 +150,7 @@ impl Arena {
     fn failing<'a>(
         &self,
         candidate: CandidateId,
-        now: impl IntoIterator<Item = &'a Unmade>,
+        now: impl IntoIterator<Item = &'a RolloutFailure>,
     ) -> HashSet<(SetKey, usize)> {
         let journal = self.journal.borrow();
         let state = journal.state();
@@ -181,7 +186,7 @@ impl Arena {
     }
 
     /// The candidates that fail on more examples than they may.
-    pub(super) fn exceeding(&self, unmade: &[Unmade]) -> HashSet<CandidateId> {
+    pub(super) fn exceeding(&self, unmade: &[RolloutFailure]) -> HashSet<CandidateId> {
         let candidates: HashSet<CandidateId> = unmade.iter().map(|one| one.wanted.candidate).collect();
         let is_beyond = |candidate: &CandidateId| {
             let of_it = unmade.iter().filter(|one| one.wanted.candidate == *candidate);
@@ -219,7 +224,7 @@ impl Arena {
     }
 
     /// Whether a failure is to be decided on: what it says is evident, or several sessions have failed at it.
-    fn is_lasting(&self, failed: &Unmade) -> bool {
+    fn is_lasting(&self, failed: &RolloutFailure) -> bool {
         let tries = || {
             let (journal, now) = (self.journal.borrow(), self.tries.borrow());
             let effect = self.effect(failed.wanted);
@@ -231,7 +236,7 @@ impl Arena {
         is_evident(failed) || tries() >= 2 * self.tries()
     }
 
-    fn ended_by(&self, failed: &Unmade, examples: usize) -> Halt {
+    fn ended_by(&self, failed: &RolloutFailure, examples: usize) -> Halt {
         let failures = self.problem.borrow().study().failures;
         let bound = match (failures.example, examples) {
             (FailedExample::Stop, _) => String::new(),
@@ -251,7 +256,7 @@ impl Arena {
         self.failed(failed.kind, &place(&self.effect(failed.wanted)), &message)
     }
 
-    fn discard(&self, candidate: CandidateId, failed: &Unmade, examples: usize) -> Result<(), Halt> {
+    fn discard(&self, candidate: CandidateId, failed: &RolloutFailure, examples: usize) -> Result<(), Halt> {
         let event = DiscardEvent {
             candidate,
             round: self.moment(),
@@ -263,7 +268,7 @@ impl Arena {
         Ok(())
     }
 
-    fn leave_out(&self, failed: &Unmade) -> Result<(), Halt> {
+    fn leave_out(&self, failed: &RolloutFailure) -> Result<(), Halt> {
         let Wanted {
             candidate,
             set,
@@ -293,7 +298,7 @@ impl Arena {
         Ok(self.journal.borrow_mut().record(&Event::LeaveOut(event))?)
     }
 
-    fn count_as_worst(&self, failed: &Unmade) -> Result<(), Halt> {
+    fn count_as_worst(&self, failed: &RolloutFailure) -> Result<(), Halt> {
         let Wanted { candidate, set, .. } = failed.wanted;
         let prompt = self.prompt(candidate);
         let metrics = self.problem.borrow().workloads()[usize::from(set.workload)]
@@ -344,6 +349,6 @@ impl Arena {
 
 /// Whether a failure says something of this rollout, and not of a model that is down: it is too long for the
 /// model, or fails where others succeed.
-fn is_evident(failed: &Unmade) -> bool {
+fn is_evident(failed: &RolloutFailure) -> bool {
     failed.kind == FailureKind::ContextLength || failed.others_succeed
 }

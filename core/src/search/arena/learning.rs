@@ -10,7 +10,7 @@ use crate::study::ids::{CandidateId, Round};
 
 /// What became of one rewrite.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Attempt {
+pub struct RewriteOutcome {
     /// The seed that the first answer was drawn with, see [`Arena::rewrite_seed`].
     pub seed: u64,
     /// 1 for a rewrite by the evidence on the parent, d for one by the evidence on the rewrite of depth d − 1.
@@ -27,7 +27,7 @@ pub struct Family {
     /// Its J under λ_t.
     pub lagrangian: f64,
     /// The rewrites by depth, siblings of one depth together.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<RewriteOutcome>,
 }
 
 /// Why nothing was learned.

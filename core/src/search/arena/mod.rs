@@ -43,7 +43,7 @@ use crate::study::differences;
 use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Multipliers, TieBreak};
 
-pub use learning::{Attempt, Family, LearnError, Learner};
+pub use learning::{Family, LearnError, Learner, RewriteOutcome};
 pub use measure::Batch;
 pub use offspring::{Edit, Guidance, RewriteTask};
 pub use start::Start;

@@ -29,7 +29,7 @@ pub(super) struct Wanted {
 
 /// A rollout that every try of this session failed at.
 #[derive(Debug, Clone)]
-pub(super) struct Unmade {
+pub(super) struct RolloutFailure {
     pub wanted: Wanted,
     pub kind: FailureKind,
     pub message: String,
@@ -65,7 +65,7 @@ impl Arena {
     /// that could not be made. The first halt lets those under way end and starts no new one; a failed
     /// one is tried again after all others while tries are left. A spent budget halts only once nothing
     /// is under way any more: a rollout that fails gives its place back. What an earlier run made is not made again.
-    pub(super) async fn run_rollouts(&self, wanted: Vec<Wanted>) -> Result<Vec<Unmade>, Halt> {
+    pub(super) async fn run_rollouts(&self, wanted: Vec<Wanted>) -> Result<Vec<RolloutFailure>, Halt> {
         let mut waiting = VecDeque::from(self.take_over(wanted)?);
         let mut under_way = FuturesUnordered::new();
         let mut halt = None;
@@ -73,7 +73,7 @@ impl Arena {
         let mut tries: HashMap<Wanted, u32> = HashMap::new();
         // How many were made before each was first begun.
         let mut made_before: HashMap<Wanted, u64> = HashMap::new();
-        let mut unmade: Vec<Unmade> = Vec::new();
+        let mut unmade: Vec<RolloutFailure> = Vec::new();
         loop {
             while halt.is_none() && under_way.len() < self.options.concurrency.max(1) {
                 let Some(next) = waiting.front() else { break };
@@ -112,7 +112,7 @@ impl Arena {
                         halt = halt.or_else(|| Some(self.failed(kind, &place(&of), &message)));
                         continue;
                     }
-                    let failed = Unmade {
+                    let failed = RolloutFailure {
                         others_succeed: made > if retryable { made_before[&wanted] } else { 0 },
                         wanted,
                         kind,

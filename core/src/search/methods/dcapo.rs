@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capo::{Closing, PrimalDual, rank, sample};
 use super::{Effort, Method, Search, check_counts, distinct};
-use crate::search::arena::{Arena, Attempt, Edit, Family, Guidance, Halt, RewriteTask};
+use crate::search::arena::{Arena, Edit, Family, Guidance, Halt, RewriteOutcome, RewriteTask};
 use crate::search::dual::DualStepName;
 use crate::study::Rounds;
 use crate::study::ids::{CandidateId, Round};
@@ -204,10 +204,10 @@ fn families(
 ) -> Vec<Family> {
     let lagrangian = |candidate: &CandidateId| scores[candidate].lagrangian;
     let family = |parent: &CandidateId| {
-        let mut attempts: Vec<(u32, Attempt)> = Vec::new();
+        let mut attempts: Vec<(u32, RewriteOutcome)> = Vec::new();
         for line in lines {
             for (depth, link) in (1..).zip(line).filter(|(_, link)| link.task.parent == *parent) {
-                let attempt = Attempt {
+                let attempt = RewriteOutcome {
                     seed: arena.rewrite_seed(round, link.task),
                     depth,
                     child: link.child.map(|child| (child, lagrangian(&child))),

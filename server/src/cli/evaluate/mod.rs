@@ -31,7 +31,7 @@ use super::layout::{count, counted, dollars, estimate, number, signed, yes_no};
 use super::report;
 use super::reuse::ReuseArgs;
 use super::watch::Watched;
-use super::{StudyArgument, Told};
+use super::{OutputArgs, StudyArgument};
 use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
 use crate::recorded::RecordedRun;
@@ -71,7 +71,7 @@ pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     reuse: ReuseArgs,
     #[command(flatten)]
-    told: Told,
+    output: OutputArgs,
     #[command(flatten)]
     serve: serve::ServeArgs,
 }
@@ -138,7 +138,7 @@ struct DemandReport {
 
 /// Runs the command.
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
-    args.told.log.take_effect();
+    args.output.log.take_effect();
     let file = args.study.read()?;
     if args.prompt.is_empty() {
         return run_served(args, &file);
@@ -219,7 +219,7 @@ fn measured(
     } = trial;
     let (split, begun) = (Split::from(args.split), Instant::now());
     let evaluation = carry_out(
-        args.told.log,
+        args.output.log,
         session,
         &journal,
         interrupts,
@@ -249,7 +249,7 @@ fn tell(args: &EvaluateArgs, study: &Study, tried: &[Tried], is_alone: bool) -> 
         _ => tried,
     };
     let alone = tried.first().filter(|_| is_alone);
-    match (args.told.json, alone) {
+    match (args.output.json, alone) {
         (true, Some(one)) => print_json(&scored(one, objective, split))?,
         (true, None) if !tried.is_empty() => {
             print_json(&side_by_side::object(tried, objective, split))?;
@@ -293,14 +293,14 @@ fn tell_build(
 
 /// Measures what programs ask for, until it is interrupted.
 fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> {
-    let mut session = Session::new(file, &file.keys(), args.told.prices.table()?)?;
+    let mut session = Session::new(file, &file.keys(), args.output.prices.table()?)?;
     args.reuse.read_for(&mut session, file)?;
     let listening = args.serve.listen()?;
     let path = args.journal(&file.study, "");
     let resume = resume_command(args);
     let interrupts = Interrupts::of_run(resume.to_string())?;
     let halt = carry_out(
-        args.told.log,
+        args.output.log,
         session,
         &path,
         &interrupts,
@@ -371,9 +371,9 @@ fn resume_command(args: &EvaluateArgs) -> CommandLine {
             split.as_ref().map(clap::builder::PossibleValue::get_name),
         )
         .path("journal", args.journal.as_deref())
-        .path("prices", args.told.prices.prices.as_deref())
-        .flag("json", args.told.json)
-        .option("log", (args.told.log == LogFormat::Json).then_some("json"));
+        .path("prices", args.output.prices.prices.as_deref())
+        .flag("json", args.output.json)
+        .option("log", (args.output.log == LogFormat::Json).then_some("json"));
     args.reuse.typed(line)
 }
 

@@ -46,7 +46,7 @@ impl Trial {
 
 /// What measures a study's prompts, and which journals of earlier runs do not fit it.
 fn build(args: &EvaluateArgs, study: &StudyFile) -> Result<(Session, IndexMap<PathBuf, Failure>), Failure> {
-    let mut session = Session::new(study, &study.keys(), args.told.prices.table()?)?;
+    let mut session = Session::new(study, &study.keys(), args.output.prices.table()?)?;
     let misfits = args.reuse.take_over(&mut session, study)?;
     Ok((session, misfits))
 }

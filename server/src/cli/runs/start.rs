@@ -8,7 +8,7 @@ use super::server::{project, refused, server, title};
 use super::watch::{Telling, watch};
 use super::words::{command, sentence};
 use crate::cli::failure::{Ending, Failure, print, print_json};
-use crate::remote::Parcel;
+use crate::remote::StudyBundle;
 use crate::session::{StudyFile, block_on};
 use crate::stderr::warn;
 
@@ -59,10 +59,10 @@ impl OnServer {
         let server = server(named.as_deref())?;
         let name = title(self.name.as_ref(), &file.study.study.name)?;
         // Everything that can be wrong with the study is found before the server is asked.
-        let parcel = Parcel::of(file)?;
+        let bundle = StudyBundle::of(file)?;
         block_on(async {
             let project = project(&server, self.project.as_deref()).await?;
-            let started = parcel
+            let started = bundle
                 .start(&server.client(), &project, name, self.start_at.clone())
                 .await;
             let run = started.map_err(|error| refused(&server, &error))?;

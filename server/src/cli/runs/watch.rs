@@ -14,7 +14,7 @@ use crate::cli::outcome::ending;
 use crate::cli::report;
 use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
-use crate::remote::{Events, Fold, Server, Told};
+use crate::remote::{Events, Fold, Server, ServerEvent};
 use crate::session::block_on;
 use crate::stderr::warn;
 
@@ -84,7 +84,7 @@ async fn follow(server: &Server, run: &str, progress: &Progress) -> Result<(Fold
     loop {
         let told = events.next().await;
         match told.map_err(|error| refused(server, &error))? {
-            Told::Run(run) => {
+            ServerEvent::Run(run) => {
                 if matches!(run.stage, RunStage::Queued | RunStage::Running) {
                     let standing = standing(&run);
                     if standing != said {
@@ -95,17 +95,17 @@ async fn follow(server: &Server, run: &str, progress: &Progress) -> Result<(Fold
                     return Ok((fold, *run));
                 }
             }
-            Told::Line(line) => {
+            ServerEvent::Line(line) => {
                 let event = fold.take(&line).map_err(wrong)?;
                 if fold.lines() > shown {
                     shown = fold.lines();
                     progress.follow(&event, fold.state());
                 }
             }
-            Told::Waits(wait) => progress.wait_for(wait),
-            Told::Study(line) => fold.replace_first(&line).map_err(wrong)?,
-            Told::Anew => fold = Fold::default(),
-            Told::Lost(reason) => warn(&format!(
+            ServerEvent::Waits(wait) => progress.wait_for(wait),
+            ServerEvent::Study(line) => fold.replace_first(&line).map_err(wrong)?,
+            ServerEvent::Anew => fold = Fold::default(),
+            ServerEvent::Lost(reason) => warn(&format!(
                 "the connection to {} broke ({reason}) and is made again",
                 server.origin()
             )),

@@ -12,7 +12,7 @@ use capo_core::workload::RolloutError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shown};
+use super::{DefinitionError, Evaluator, Family, Finding, Rule, Sample, shown};
 use crate::files::Sources;
 
 pub use graders::{extract, gold, is_correct};
@@ -109,8 +109,8 @@ impl Family for Numeric {
         MetricSpec::objective(&self.name, "The number in the answer is the expected one.").two_valued()
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
-        Ok(Way::rule(self.clone()))
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
+        Ok(Evaluator::rule(self.clone()))
     }
 }
 

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::equality::{accepted, check_alternatives};
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shown};
+use super::{DefinitionError, Evaluator, Family, Finding, Rule, Sample, shown};
 use crate::files::Sources;
 
 /// The most words of the expected answers of an example, and of an answer.
@@ -117,14 +117,14 @@ struct Overlap {
 }
 
 impl Overlap {
-    fn way(
+    fn evaluator(
         form: Form,
         measure: Measure,
         most_pairs: usize,
         alternatives: Option<&str>,
-    ) -> Result<Way, DefinitionError> {
+    ) -> Result<Evaluator, DefinitionError> {
         check_alternatives(alternatives)?;
-        Ok(Way::rule(Self {
+        Ok(Evaluator::rule(Self {
             form,
             measure,
             most_pairs,
@@ -205,8 +205,8 @@ impl Family for F1 {
         )
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
-        Overlap::way(squad::words, squad::f1, usize::MAX, self.alternatives.as_deref())
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
+        Overlap::evaluator(squad::words, squad::f1, usize::MAX, self.alternatives.as_deref())
     }
 }
 
@@ -227,12 +227,12 @@ impl Family for Rouge {
         )
     }
 
-    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
+    fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
         let (measure, most_pairs): (Measure, usize) = match self.variant {
             RougeKind::Rouge1 => (rouge::of_words, usize::MAX),
             RougeKind::Rouge2 => (rouge::of_pairs, usize::MAX),
             RougeKind::RougeL => (rouge::of_sequence, MOST_PAIRS),
         };
-        Overlap::way(rouge::words, measure, most_pairs, self.alternatives.as_deref())
+        Overlap::evaluator(rouge::words, measure, most_pairs, self.alternatives.as_deref())
     }
 }

@@ -30,14 +30,14 @@ impl Mark {
 /// All processes of a command, ended with it or when dropped: its process group and, on Linux, those
 /// that left the group, by the mark in their environment. Elsewhere those are not found, nor are those
 /// of another user or without the environment they were started in.
-pub(super) struct Family {
+pub(super) struct ProcessTree {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "read from /proc only"))]
     mark: Mark,
 }
 
-impl Family {
+impl ProcessTree {
     #[cfg(unix)]
     pub(super) fn of(child: &Child, mark: Mark) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
@@ -70,7 +70,7 @@ impl Family {
 }
 
 #[cfg(unix)]
-impl Drop for Family {
+impl Drop for ProcessTree {
     fn drop(&mut self) {
         self.end();
     }
