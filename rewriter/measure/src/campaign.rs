@@ -11,8 +11,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::device::Chosen;
+use crate::error::Error;
 use crate::speed::NumberType;
-use crate::{Error, memory, table};
+use crate::{memory, table};
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {

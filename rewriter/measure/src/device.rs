@@ -4,7 +4,7 @@ use burn_flex::{Flex, FlexDevice};
 use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::device::{CPU, DeviceBackend, DeviceChoice};
 
-use crate::Error;
+use crate::error::Error;
 
 /// What is done on whatever device was chosen.
 pub(crate) trait Work {

@@ -4,6 +4,7 @@
 
 mod campaign;
 mod device;
+mod error;
 mod memory;
 mod parity;
 mod speed;
@@ -12,8 +13,7 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use capo_rewriter::device::{DeviceChoice, DeviceError};
-use capo_rewriter::error::{FileError, RequestError};
+use capo_rewriter::device::DeviceChoice;
 use clap::{Parser, Subcommand};
 
 /// Measure the rewriter on a device
@@ -42,28 +42,6 @@ enum Task {
     /// Parity, then every speed beside PyTorch's where it is installed, as JSON lines and a table
     #[command(args_override_self = true)]
     All(campaign::Arguments),
-}
-
-/// Why a measurement failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error("{what}: {source}")]
-    Io { what: String, source: std::io::Error },
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl Error {
-    pub(crate) fn io(what: &dyn std::fmt::Display) -> impl FnOnce(std::io::Error) -> Self + use<> {
-        let what = what.to_string();
-        move |source| Self::Io { what, source }
-    }
 }
 
 fn main() -> ExitCode {

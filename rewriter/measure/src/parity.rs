@@ -9,8 +9,8 @@ use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::device::DeviceChoice;
 use capo_rewriter_parity::{Reference, coarse_logits, device_checks};
 
-use crate::Error;
 use crate::device::{Chosen, Work};
+use crate::error::Error;
 
 /// Every check on one device; the names of those that fail.
 struct Checks {

@@ -20,8 +20,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::device::{Chosen, Work};
+use crate::error::Error;
 use crate::memory;
 
 /// Of the adapter, as in `torch_qwen3.py`.
