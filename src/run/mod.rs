@@ -14,9 +14,11 @@
 //! | [`overview`] | all of these together, made once for each change |
 //! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
 //! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
+//! | [`by_example`] | the best prompt beside the seed prompt on each held-out example |
 //! | [`report`] | the result for taking away: text, Markdown |
 
 pub mod activity;
+pub mod by_example;
 mod closed;
 pub mod heat;
 pub mod map;

@@ -11,9 +11,12 @@ mod page;
 mod prompt;
 mod trace;
 
+use capo_core::ids::CandidateId;
+use capo_core::workload::Split;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
+use self::address::{Address, TraceAddress};
 use self::changed::ChangedPlate;
 use self::failures::FailuresPlate;
 use self::feedback::FeedbackPlate;
@@ -32,6 +35,22 @@ use crate::live::Run;
 pub fn CandidatePage() -> impl IntoView {
     bleed();
     with_run(|run| view! { <Candidates run/> })
+}
+
+/// Where the first rollout of a prompt on a held-out example is read. Its workload is named where there are several.
+pub(super) fn held_out_trace(
+    run: &str,
+    candidate: CandidateId,
+    example: &str,
+    workload: Option<String>,
+) -> String {
+    let address = Address {
+        run: run.to_owned(),
+        candidate: Some(candidate.to_string()),
+        against: None,
+        trace: Some(TraceAddress::first(example.to_owned(), workload, Split::Evaluate)),
+    };
+    address.href()
 }
 
 /// The page goes to the edges of the window as long as the caller lives.

@@ -1,6 +1,7 @@
 //! The page to take the result away from: one sentence, the prompt, and what the held-out examples
 //! say about it.
 
+mod by_example;
 mod costs;
 mod differences;
 mod held_out;
@@ -12,6 +13,7 @@ mod verdict;
 
 use leptos::prelude::*;
 
+use self::by_example::ByExamplePlate;
 use self::costs::CostsPlate;
 use self::differences::SeedPlate;
 use self::held_out::HeldOutPlate;
@@ -19,7 +21,7 @@ use self::other_run::OtherRunPlate;
 use self::prompt::PromptPlate;
 use self::so_far::SoFar;
 use self::verdict::Verdict;
-use crate::components::{RunHead, RunNotices, page_title, with_run};
+use crate::components::{Deferred, RunHead, RunNotices, page_title, with_run};
 use crate::live::Run;
 use crate::run::outcome::Outcome;
 
@@ -63,5 +65,10 @@ fn ResultOf(run: Run) -> impl IntoView {
                 <CostsPlate run letter=Signal::derive(move || if measured.get() { "E" } else { "B" })/>
             </div>
         </div>
+        <Show when=move || measured.get()>
+            <Deferred>
+                <ByExamplePlate run/>
+            </Deferred>
+        </Show>
     }
 }

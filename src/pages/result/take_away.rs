@@ -82,7 +82,7 @@ impl Taken {
 }
 
 /// The name of files about a run, without an ending.
-fn file_name(run: Run) -> String {
+pub(super) fn file_name(run: Run) -> String {
     run.peek(|folded| {
         let study = folded.state.study();
         let name = study.map_or("", |started| started.study.study.name.as_str());

@@ -359,6 +359,19 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
     browser.click("Result").await;
     browser.until_shown(&best[..6]).await;
     assert_eq!(journal(&browser).await, events, "every line is kept as it was");
+
+    // Six examples are held out.
+    browser.until_shown("Example by example").await;
+    browser.click("Table (CSV)").await;
+    let table = browser.downloaded(".csv").await;
+    assert_eq!(table.lines().count(), 7, "{table}");
+    browser.click_at("#plate-F tbody a").await;
+    browser
+        .until("the example is open", async || {
+            let search = browser.js("return location.search").await;
+            search.as_str().unwrap().contains("split=evaluate")
+        })
+        .await;
 }
 
 #[tokio::test]
