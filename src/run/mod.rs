@@ -15,6 +15,7 @@
 //! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
 //! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
 //! | [`by_example`] | the best prompt beside the seed prompt on each held-out example |
+//! | [`story`] | every rewrite on the way to a prompt |
 //! | [`report`] | the result for taking away: text, Markdown |
 
 pub mod activity;
@@ -32,6 +33,7 @@ pub mod report;
 pub mod rounds;
 pub mod sentence;
 pub mod series;
+pub mod story;
 pub mod studied;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod held_out;
 mod other_run;
 mod prompt;
 mod so_far;
+mod story;
 mod take_away;
 mod verdict;
 
@@ -20,6 +21,7 @@ use self::held_out::HeldOutPlate;
 use self::other_run::OtherRunPlate;
 use self::prompt::PromptPlate;
 use self::so_far::SoFar;
+use self::story::StoryPlate;
 use self::verdict::Verdict;
 use crate::components::{Deferred, RunHead, RunNotices, page_title, with_run};
 use crate::live::Run;
@@ -70,5 +72,8 @@ fn ResultOf(run: Run) -> impl IntoView {
                 <ByExamplePlate run/>
             </Deferred>
         </Show>
+        <Deferred>
+            <StoryPlate run letter=Signal::derive(move || if measured.get() { "G" } else { "C" })/>
+        </Deferred>
     }
 }

@@ -360,6 +360,11 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
     browser.until_shown(&best[..6]).await;
     assert_eq!(journal(&browser).await, events, "every line is kept as it was");
 
+    // What the critic said before each rewrite.
+    browser.until_shown("How it came to be").await;
+    browser
+        .until_shown("The critic: Wrong answers lack working")
+        .await;
     // Six examples are held out.
     browser.until_shown("Example by example").await;
     browser.click("Table (CSV)").await;
