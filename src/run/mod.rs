@@ -15,7 +15,7 @@
 //! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
 //! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
 //! | [`by_example`] | the best prompt beside the seed prompt on each held-out example |
-//! | [`story`] | every rewrite on the way to a prompt |
+//! | [`story`], [`trade_off`] | every rewrite on the way to a prompt; what other thresholds would return |
 //! | [`report`] | the result for taking away: text, Markdown |
 
 pub mod activity;
@@ -35,6 +35,7 @@ pub mod sentence;
 pub mod series;
 pub mod story;
 pub mod studied;
+pub mod trade_off;
 
 #[cfg(test)]
 pub(crate) mod fixture;

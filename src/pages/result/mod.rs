@@ -10,6 +10,7 @@ mod prompt;
 mod so_far;
 mod story;
 mod take_away;
+mod trade_off;
 mod verdict;
 
 use leptos::prelude::*;
@@ -22,6 +23,7 @@ use self::other_run::OtherRunPlate;
 use self::prompt::PromptPlate;
 use self::so_far::SoFar;
 use self::story::StoryPlate;
+use self::trade_off::TradeOffPlate;
 use self::verdict::Verdict;
 use crate::components::{Deferred, RunHead, RunNotices, page_title, with_run};
 use crate::live::Run;
@@ -74,6 +76,9 @@ fn ResultOf(run: Run) -> impl IntoView {
         </Show>
         <Deferred>
             <StoryPlate run letter=Signal::derive(move || if measured.get() { "G" } else { "C" })/>
+        </Deferred>
+        <Deferred>
+            <TradeOffPlate run letter=Signal::derive(move || if measured.get() { "H" } else { "D" })/>
         </Deferred>
     }
 }
