@@ -30,6 +30,8 @@ pub enum Kind {
     Markdown,
     /// A journal, one JSON object on each line.
     Journal,
+    /// A program, and how names of such files end.
+    Code(&'static str),
 }
 
 impl Kind {
@@ -40,12 +42,13 @@ impl Kind {
             Self::Json => "json",
             Self::Markdown => "md",
             Self::Journal => "jsonl",
+            Self::Code(ending) => ending,
         }
     }
 
     fn media_type(self) -> &'static str {
         match self {
-            Self::Text => "text/plain;charset=utf-8",
+            Self::Text | Self::Code(_) => "text/plain;charset=utf-8",
             Self::Json => "application/json",
             Self::Markdown => "text/markdown;charset=utf-8",
             Self::Journal => "application/x-ndjson",

@@ -16,11 +16,12 @@
 //! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
 //! | [`by_example`] | the best prompt beside the seed prompt on each held-out example |
 //! | [`story`], [`trade_off`] | every rewrite on the way to a prompt; what other thresholds would return |
-//! | [`report`] | the result for taking away: text, Markdown |
+//! | [`report`], [`code`] | the result for taking away: text, Markdown, calls of the model |
 
 pub mod activity;
 pub mod by_example;
 mod closed;
+pub mod code;
 pub mod heat;
 pub mod map;
 pub mod now;

@@ -11,6 +11,7 @@ use web_sys::{Element, HtmlElement, Node};
 use super::prompt::Best;
 use crate::download::{self, Kind};
 use crate::live::{Folded, Run};
+use crate::run::code::{self, Language};
 use crate::run::report;
 use crate::storage::is_report;
 
@@ -37,14 +38,19 @@ pub(super) enum Document {
     Text,
     Json,
     Markdown,
+    /// The prompt as a call of the agent’s model.
+    Call(Language),
 }
 
 impl Taken {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::Document(Document::Prompt),
         Self::Document(Document::Text),
         Self::Document(Document::Json),
         Self::Document(Document::Markdown),
+        Self::Document(Document::Call(Language::Curl)),
+        Self::Document(Document::Call(Language::Python)),
+        Self::Document(Document::Call(Language::TypeScript)),
         Self::Report(false),
         Self::Report(true),
         Self::Journal,
@@ -58,6 +64,9 @@ impl Taken {
             Self::Document(Document::Text) => "Result (text)",
             Self::Document(Document::Json) => "Result (JSON)",
             Self::Document(Document::Markdown) => "Report (Markdown)",
+            Self::Document(Document::Call(Language::Curl)) => "Call of the model (curl)",
+            Self::Document(Document::Call(Language::Python)) => "Call of the model (Python)",
+            Self::Document(Document::Call(Language::TypeScript)) => "Call of the model (TypeScript)",
             Self::Report(false) => "This page in one file, opens offline (HTML)",
             Self::Report(true) => "This page in one file, with traces (HTML)",
             Self::Journal => "Journal (JSONL)",
@@ -71,7 +80,10 @@ impl Taken {
         !matches!(
             self,
             // Nothing goes on from a journal without traces.
-            Self::Document(Document::Prompt) | Self::Journal | Self::Packed(true) | Self::Report(_)
+            Self::Document(Document::Prompt | Document::Call(_))
+                | Self::Journal
+                | Self::Packed(true)
+                | Self::Report(_)
         )
     }
 
@@ -117,6 +129,11 @@ fn content(folded: &Folded, document: Document, name: &str) -> Result<(String, K
         Document::Prompt => {
             let best = Best::of(folded).ok_or("There is no prompt yet.")?;
             (format!("{name}-prompt"), Kind::Text, best.text)
+        }
+        Document::Call(language) => {
+            let best = Best::of(folded).ok_or("There is no prompt yet.")?;
+            let call = code::call(state, best.id, language)?;
+            (plain, Kind::Code(language.ending()), call)
         }
         Document::Text => (plain, Kind::Text, report::text(state).ok_or_else(unfinished)?),
         Document::Markdown => (
