@@ -127,7 +127,7 @@ pub fn CandidateMap(
                             range=residual
                             unit=Unit(Quantity::Ratio)
                             title=Signal::stored(
-                                "worst normalised residual, max over constraints".to_owned(),
+                                "how far over the worst limit, 0 = just inside".to_owned(),
                             )
                         /> <Segments segments=lineage class="c-lin" />
                         <Segments segments=course class="c-course" />

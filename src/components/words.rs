@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use leptos_router::hooks::use_params_map;
 
+use super::Term;
 use crate::format;
 use crate::run::sentence::{Piece, Sentence};
 
@@ -17,7 +18,7 @@ pub fn Words(
     let run = params.with_untracked(|params| params.get("run").unwrap_or_default());
     let piece = move |piece: Piece| match piece {
         Piece::Text(text) => text.into_any(),
-        Piece::Symbol(symbol) => view! { <span class="math">{symbol}</span> }.into_any(),
+        Piece::Symbol(symbol) => view! { <Term word=symbol/> }.into_any(),
         Piece::Prompt(candidate) => {
             let address = format!("/run/{run}/candidate/{candidate}");
             let whole = candidate.to_string();

@@ -19,6 +19,7 @@ use super::shortcuts::{ShortcutKeys, Shortcuts};
 use super::theme::Theme;
 use super::top::{ReportTop, Top};
 use crate::charts::marks::Hatch;
+use crate::components::{Glossary, GlossaryDialog};
 use crate::live::Runs;
 use crate::pages::candidate::CandidatePage;
 use crate::pages::compare::ComparePage;
@@ -69,6 +70,7 @@ pub fn App() -> impl IntoView {
     provide_context(KeptKeys::default());
     provide_context(Theme::default());
     provide_context(Shortcuts::default());
+    provide_context(Glossary::default());
     view! {
         <a class="skip" href="#main" rel="external">"Skip to content"</a>
         <Hatch/>
@@ -85,6 +87,7 @@ pub fn App() -> impl IntoView {
             </main>
             <Foot/>
             <ShortcutKeys/>
+            <GlossaryDialog/>
             <Show when=|| !is_report()>
                 <DropTarget/>
                 <KeysDialog/>

@@ -3,12 +3,14 @@
 use leptos::prelude::*;
 
 use super::shortcuts::Shortcuts;
+use crate::components::Glossary;
 use crate::storage::is_report;
 
-/// Where keys and journals stay, and the list of keys.
+/// Where keys and journals stay, the glossary, and the list of keys.
 #[component]
 pub fn Foot() -> impl IntoView {
     let shortcuts = expect_context::<Shortcuts>();
+    let glossary = expect_context::<Glossary>();
     view! {
         <footer class="foot">
             {if is_report() {
@@ -21,6 +23,9 @@ pub fn Foot() -> impl IntoView {
                 }
                     .into_any()
             }}
+            <button type="button" class="link" on:click=move |_| glossary.show()>
+                "Glossary"
+            </button>
             <button type="button" class="link" on:click=move |_| shortcuts.show()>
                 "Keyboard"
             </button>

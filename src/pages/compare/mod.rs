@@ -18,7 +18,7 @@ use self::pairs::{Named, Pair, Pairs, pair};
 use self::settings::{Said, Settings, differing};
 use crate::charts::figure::Figure;
 use crate::charts::overlay::{Overlay, overlay_table};
-use crate::components::{AllRuns, Gate, page_title};
+use crate::components::{AllRuns, Gate, Term, page_title};
 use crate::format;
 use crate::live::{Phase, Run, Runs};
 use crate::run::activity::changed_by_hand;
@@ -65,7 +65,7 @@ pub fn ComparePage() -> impl IntoView {
             <div>
                 <h1>"Comparison"</h1>
                 <p>
-                    "The best by " <span class="math">"J"</span>
+                    "The best by " <Term word="J"/>
                     " of each round, and the best prompts on held-out examples. Differences are against the first run."
                 </p>
             </div>

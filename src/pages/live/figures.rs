@@ -15,7 +15,7 @@ use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, object
 use crate::charts::series::{Candidate, Leading, RoundValue};
 use crate::charts::strip::{ConstraintStrip, StripData, strip_table};
 use crate::charts::unit::Unit;
-use crate::components::{Deferred, Gate, Words};
+use crate::components::{Deferred, Gate, Term, Words};
 use crate::live::Run;
 use crate::run::readings;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
@@ -49,7 +49,7 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
                 Some(best) => (best.scored.objective, view! { ", best prompt" }.into_any()),
                 None => (
                     parts.drawn.series.latest()?.leading.as_ref()?.objective,
-                    view! { ", best by " <span class="math">"J"</span> }.into_any(),
+                    view! { ", best by " <Term word="J"/> }.into_any(),
                 ),
             };
             Some(view! {

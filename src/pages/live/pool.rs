@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 
 use super::overview::{Overview, Parts};
-use crate::components::{Gate as GateMark, Spacer, Window};
+use crate::components::{Gate as GateMark, Spacer, Term, Window};
 use crate::format::{self, NOTHING};
 use crate::live::Run;
 use crate::run::pool::{Gate, Place, Row};
@@ -115,7 +115,7 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
             <header>
                 <h2 class="pt" id="pool-title">
                     <span class="letter" aria-hidden="true">{move || letter.get()}</span>
-                    <span>"Pool " <span class="unit">{about}</span></span>
+                    <span><Term word="pool" shown="Pool"/> " " <span class="unit">{about}</span></span>
                 </h2>
                 <span class="now">
                     <span class="seg" role="group" aria-label="Show">

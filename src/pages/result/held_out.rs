@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
-use crate::components::{CertificateTable, HeldOutGate};
+use crate::components::{CertificateTable, HeldOutGate, Term};
 use crate::format::{NOTHING, Quantity, count};
 use crate::run::outcome::{MetricRow, Outcome};
 use crate::run::studied::Shown as _;
@@ -60,7 +60,7 @@ pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
                             <th scope="col">"Gate"</th>
                             <th scope="col" class="num">"Mean ± SE"</th>
                             <th scope="col" class="num">"Threshold"</th>
-                            <th scope="col" class="num">"Slack"</th>
+                            <th scope="col" class="num"><Term word="slack" shown="Slack"/></th>
                             <th scope="col" class="col-range">
                                 "Mean, SE, threshold" <small>"dashed: seed prompt"</small>
                             </th>

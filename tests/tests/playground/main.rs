@@ -66,6 +66,16 @@ async fn the_demonstration_finds_a_feasible_prompt() {
         .until_shown("First prompt feasible on the search examples")
         .await;
     browser.until_shown("Finished.").await;
+    // What stands in a figure is explained where it stands.
+    browser.click("Pool").await;
+    browser.until_shown("What the words mean").await;
+    assert!(
+        browser
+            .text("dialog[open] dd")
+            .await
+            .contains("kept after a round")
+    );
+    browser.click("Close").await;
     browser.click("Result").await;
     browser.until_shown("Copy prompt").await;
     assert!(browser.text("main").await.contains("feasible"));
