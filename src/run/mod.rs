@@ -15,7 +15,7 @@
 //! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
 //! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
 //! | [`by_example`] | the best prompt beside the seed prompt on each held-out example |
-//! | [`story`], [`trade_off`] | every rewrite on the way to a prompt; what other thresholds would return |
+//! | [`story`], [`trade_off`] | every rewrite on the way to a prompt; which is best under other thresholds |
 //! | [`report`], [`code`] | the result for taking away: text, Markdown, calls of the model |
 
 pub mod activity;

@@ -1,4 +1,4 @@
-//! Which prompt of a finished run would be returned under other thresholds.
+//! Which prompt of a finished run is the best under other thresholds.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ impl TradeOff {
         })
     }
 
-    /// The best prompt that keeps these thresholds, one for each constraint in order.
+    /// The prompt of the highest objective that keeps these thresholds, one for each constraint in order. A study may choose
+    /// with more caution.
     pub fn best(&self, thresholds: &[f64]) -> Option<&Scored> {
         let kept = self.keeping(thresholds, None);
         kept.reduce(|best, next| if better(next, best) { next } else { best })
@@ -85,7 +86,7 @@ mod tests {
     use crate::run::fixture::finished;
 
     #[test]
-    fn what_each_threshold_would_return_lies_on_its_front() {
+    fn what_is_best_under_a_threshold_lies_on_its_front() {
         let state = finished();
         let trade_off = TradeOff::of(&state, &Map::new(&state)).unwrap();
         let own: Vec<f64> = trade_off.constraints.iter().map(|(_, own)| *own).collect();

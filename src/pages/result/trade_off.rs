@@ -1,4 +1,4 @@
-//! Plate H: what other thresholds would have returned.
+//! Plate H: which stored prompt is the best under other thresholds.
 
 use std::collections::BTreeMap;
 
@@ -133,7 +133,7 @@ fn ThresholdField(
     }
 }
 
-/// "Under these thresholds 53182d would be returned: success 60.8% ± 5.7, human requests 33.8% ± 5.5 …"
+/// "Under these thresholds 53182d is the best: success 60.8% ± 5.7, human requests 33.8% ± 5.5 …"
 fn best(choice: &TradeOff, thresholds: &[f64]) -> Sentence {
     let Some(best) = choice.best(thresholds) else {
         return Sentence::new("No prompt of this run keeps them all on the search examples.");
@@ -144,7 +144,7 @@ fn best(choice: &TradeOff, thresholds: &[f64]) -> Sentence {
     Sentence::new("Under these thresholds ")
         .prompt(best.candidate)
         .text(format!(
-            " would be returned: {} on the search examples.",
+            " is the best: {} on the search examples.",
             figures.join(", ")
         ))
 }

@@ -379,7 +379,7 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
     browser.type_in("Too long at most", "-1").await;
     browser.until_shown("No prompt of this run keeps them all").await;
     browser.type_in("Too long at most", "100").await;
-    browser.until_shown("would be returned: correct ").await;
+    browser.until_shown("is the best: correct ").await;
     // Six examples are held out.
     browser.until_shown("Example by example").await;
     browser.click("Table (CSV)").await;
