@@ -10,6 +10,7 @@ use super::constraint_settings::ConstraintSettings;
 use super::field::{Number, NumberField, Wrong};
 use super::form::Form;
 use super::labels::label;
+use super::presets::UsualCosts;
 use super::section::Section;
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
@@ -88,6 +89,7 @@ pub(super) fn GoalsSection() -> impl IntoView {
             </div>
             <Constraints/>
             <Add/>
+            <UsualCosts/>
             <ConstraintSettings/>
         </Section>
     }

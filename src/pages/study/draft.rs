@@ -345,6 +345,11 @@ impl Draft {
         self.forget_wrong("method.");
     }
 
+    /// Whether its prompt is the one that its kind of workload starts with.
+    pub(super) fn has_usual_prompt(&self) -> bool {
+        beginning(self.kind()).is_some_and(|begun| begun.prompt == self.study.prompt)
+    }
+
     /// Names the study after a file of rows, unless it has a name of its own.
     pub(super) fn name_after(&mut self, file: &str) {
         let stem = file.rsplit('/').next().unwrap_or(file);

@@ -161,6 +161,14 @@ fn rename(study: &mut Study, index: usize, name: String) {
     place.set(study, "name", Some(name.into()));
 }
 
+/// Makes a metric of a table one of the type of this name.
+pub(super) fn become_type_named(draft: &mut Draft, index: usize, name: &str) {
+    let types = variants(&schemas::workload("table")["properties"]["metric"]["items"], TYPE);
+    if let Some((name, _, schema)) = types.iter().find(|(known, ..)| known == name) {
+        become_type(draft, index, name, &settings(schema));
+    }
+}
+
 /// Makes a metric one of another type; keys that both have are kept, those it needs are added.
 fn become_type(draft: &mut Draft, index: usize, name: &str, described: &[Setting]) {
     draft.forget_wrong("workload.metric");

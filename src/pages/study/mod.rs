@@ -25,6 +25,7 @@ mod metrics;
 mod models;
 mod on_server;
 mod place;
+mod presets;
 mod preview;
 mod prices;
 mod problem;

@@ -11,6 +11,7 @@ use super::form::Form;
 use super::labels::label;
 use super::metrics::Metrics;
 use super::place::Place;
+use super::presets::Templates;
 use super::rows::{Exclude, Rows};
 use super::section::Section;
 use super::setting_field::{SettingField, number};
@@ -154,6 +155,7 @@ fn EverySetting(kind: String) -> impl IntoView {
 #[component]
 fn OwnTable() -> impl IntoView {
     view! {
+        <Templates/>
         <Rows/>
         <Exclude/>
         <TextField

@@ -393,6 +393,29 @@ async fn all_duplicates_of_a_table_are_left_out_with_one_press() {
 }
 
 #[tokio::test]
+async fn templates_and_usual_constraints_spare_the_typing() {
+    let browser = open("/study").await;
+    take_three_rows(&browser).await;
+    browser.click("Classify").await;
+    browser
+        .until("the prompt asks for a label", async || {
+            held(&browser, "f-prompt-text")
+                .await
+                .contains("nothing but the label")
+        })
+        .await;
+    browser.click("Short answers").await;
+    browser
+        .until("the length of answers is limited", async || {
+            held(&browser, "f-constraint-answer-length").await == "100"
+        })
+        .await;
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+    assert!(browser.text("main").await.contains("Answer length"));
+}
+
+#[tokio::test]
 async fn a_server_that_wants_a_key_after_all_is_given_one() {
     let (study, stub) = Study::new("http://unused")
         .with("api_key_env = \"CAPO_TEST_KEY\"\n", "")

@@ -1,0 +1,188 @@
+//! Beginnings of a study of one's own rows: what the answers are, and what else to keep an eye on.
+
+use leptos::prelude::*;
+use serde_json::{Value, json};
+
+use super::draft::Draft;
+use super::form::Form;
+use super::metrics::become_type_named;
+use super::place::Place;
+
+/// What answers are.
+struct Template {
+    title: &'static str,
+    prompt: &'static str,
+    /// How an answer is compared with what is expected.
+    compared_by: &'static str,
+    /// The message about an example, where it is not the column of questions alone.
+    message: Option<&'static str>,
+}
+
+static TEMPLATES: [Template; 3] = [
+    Template {
+        title: "Classify",
+        prompt: "Classify the text. Write nothing but the label.",
+        compared_by: "normalized",
+        message: None,
+    },
+    Template {
+        title: "Extract",
+        prompt: "Find what is asked for in the text. Write it as it stands there, and nothing else.",
+        compared_by: "f1",
+        message: None,
+    },
+    Template {
+        title: "Answer from context",
+        prompt: "Answer the question by the context alone. Where the context does not say it, say so.",
+        compared_by: "f1",
+        message: Some("{{ context }}\n\n{{ question }}"),
+    },
+];
+
+/// Costs that are often limited: what a button says, the metric, its threshold.
+fn costs() -> [(&'static str, Value, f64); 5] {
+    [
+        (
+            "Short answers",
+            json!({ "name": "answer_length", "type": "length", "unit": "words" }),
+            100.0,
+        ),
+        (
+            "Fast answers",
+            json!({ "name": "latency", "type": "latency" }),
+            10.0,
+        ),
+        (
+            "Cheap answers",
+            json!({ "name": "dollars", "type": "dollars" }),
+            0.01,
+        ),
+        (
+            "Few refusals",
+            json!({ "name": "refusals", "type": "refusal", "should_refuse": false }),
+            0.05,
+        ),
+        (
+            "Polite answers",
+            json!({
+                "name": "impolite", "type": "judge", "invert": true,
+                "rubric": "The answer is polite and to the point: 1. It is not: 0.",
+            }),
+            0.1,
+        ),
+    ]
+}
+
+impl Template {
+    fn take(&self, draft: &mut Draft) {
+        // A prompt of somebody's own stays.
+        let prompt = draft.study.prompt.text.as_deref();
+        if draft.has_usual_prompt() || TEMPLATES.iter().any(|other| prompt == Some(other.prompt)) {
+            draft.study.prompt.file = None;
+            draft.study.prompt.text = Some(self.prompt.to_owned());
+        }
+        become_type_named(draft, 0, self.compared_by);
+        if let Some(message) = self.message {
+            Place::Workload.set(&mut draft.study, "user", Some(message.into()));
+        }
+    }
+}
+
+/// Measures a cost and keeps it at or under a threshold, unless one of its name is measured already.
+fn keep(draft: &mut Draft, metric: &Value, threshold: f64) {
+    let name = metric["name"].as_str().unwrap_or_default();
+    if let Some(metrics) = draft
+        .study
+        .workload
+        .get_mut("metric")
+        .and_then(Value::as_array_mut)
+        && metrics.iter().all(|other| other["name"] != name)
+    {
+        metrics.push(metric.clone());
+    }
+    if draft.constraint(name).is_none() {
+        draft.constrain(name, threshold);
+    }
+}
+
+/// What the answers are to be.
+#[component]
+pub(super) fn Templates() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let button = |template: &'static Template| {
+        view! {
+            <button type="button" on:click=move |_| form.renew(|draft| template.take(draft))>
+                {template.title}
+            </button>
+        }
+    };
+    view! {
+        <div class="stack close">
+            <div class="row" role="group" aria-label="Begin with">
+                <span class="lab">"Begin with"</span>
+                {TEMPLATES.iter().map(button).collect_view()}
+            </div>
+            <p class="note">"Each sets how answers are compared, and the seed prompt unless you wrote one."</p>
+        </div>
+    }
+}
+
+/// Costs of answers to rows of one's own that are measured and limited with one press.
+#[component]
+pub(super) fn UsualCosts() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let is_table = form.memo(|study| Place::Workload.text(study, "kind") == "table");
+    let button = move |(title, metric, threshold): (&'static str, Value, f64)| {
+        view! {
+            <button type="button" on:click=move |_| form.renew(|draft| keep(draft, &metric, threshold))>
+                {title}
+            </button>
+        }
+    };
+    view! {
+        <Show when=move || is_table.get()>
+            <div class="row" role="group" aria-label="Usual constraints">
+                <span class="lab">"Usual ones"</span>
+                {costs().map(button).collect_view()}
+            </div>
+        </Show>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capo_core::metric::Direction;
+
+    use super::*;
+    use crate::pages::study::measured::Measured;
+
+    #[test]
+    fn every_usual_cost_is_measured_as_one_and_limited_once() {
+        let mut draft = Draft::new().unwrap();
+        draft.take_kind("table");
+        for (title, metric, threshold) in costs() {
+            keep(&mut draft, &metric, threshold);
+            keep(&mut draft, &metric, threshold);
+            let measured = Measured::of(&draft.study.workload, &draft.files, 0);
+            let name = metric["name"].as_str().unwrap();
+            let found = measured.metric(name).map(|metric| metric.direction);
+            assert_eq!(found, Some(Direction::Cost), "{title}");
+        }
+        assert_eq!(draft.study.constraints.len(), costs().len());
+    }
+
+    #[test]
+    fn a_template_leaves_a_prompt_of_one_s_own() {
+        let mut draft = Draft::new().unwrap();
+        draft.take_kind("table");
+        for template in &TEMPLATES {
+            template.take(&mut draft);
+            assert_eq!(draft.study.prompt.text.as_deref(), Some(template.prompt));
+            assert_eq!(draft.study.workload["metric"][0]["type"], template.compared_by);
+            assert_eq!(draft.study.workload["metric"][0]["name"], "correct");
+        }
+        draft.study.prompt.text = Some("Mine.".into());
+        TEMPLATES[0].take(&mut draft);
+        assert_eq!(draft.study.prompt.text.as_deref(), Some("Mine."));
+    }
+}
