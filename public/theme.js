@@ -6,3 +6,7 @@ try {
 } catch {
   // Storage is switched off for this site; the system's theme applies.
 }
+
+// The words of the first page stand in `index.html`: they are shown while the module comes, where they belong.
+const base = document.querySelector("meta[name=capo-base]")?.content;
+if (location.pathname === base) document.documentElement.dataset.first = "";

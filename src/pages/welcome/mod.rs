@@ -18,20 +18,23 @@ use crate::storage::RunRecord;
 use crate::studies;
 use crate::worker::protocol::DataFiles;
 
+/// What stands in `index.html`, too, where it is shown before this module has come.
+const TITLE: &str = "The best prompt that keeps within your limits";
+const LEDE: &str = "Give Capo a system prompt, examples and thresholds. It rewrites the prompt round after round, leaning \
+                    harder on whatever is still over its threshold and easing off what is inside, until the best \
+                    prompt that keeps them all is found.";
+const START: &str = "Run the help-desk study";
+
 /// What Capo is, the demonstration, and the runs kept here.
 #[component]
 pub fn WelcomePage() -> impl IntoView {
-    page_title(|| "The best prompt that keeps within your limits".into());
+    page_title(|| TITLE.into());
     prepare_worker(Duration::from_millis(300));
     view! {
         <div class="welcome">
             <section aria-labelledby="welcome-title">
-                <h1 id="welcome-title">"The best prompt that keeps within your limits"</h1>
-                <p class="lede">
-                    "Give Capo a system prompt, examples and thresholds. It rewrites the prompt round after \
-                     round, leaning harder on whatever is still over its threshold and easing off what is \
-                     inside, until the best prompt that keeps them all is found."
-                </p>
+                <h1 id="welcome-title">{TITLE}</h1>
+                <p class="lede">{LEDE}</p>
                 <div class="row start">
                     <RunHelpDesk/>
                     <span class="note">
@@ -153,7 +156,7 @@ fn RunHelpDesk() -> impl IntoView {
             <svg viewBox="0 0 12 12" aria-hidden="true">
                 <path d="M2 0.8L11 6 2 11.2z"/>
             </svg>
-            "Run the help-desk study"
+            {START}
         </button>
         {move || failed.get().map(|what: String| view! { <Message what/> })}
     }
@@ -224,5 +227,19 @@ fn YourRuns() -> impl IntoView {
                     })
             }}
         </section>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_the_same_before_its_module_has_come() {
+        let page = include_str!("../../../index.html");
+        for words in [TITLE, LEDE, START] {
+            assert!(page.contains(&format!(">{words}<")), "{words}");
+        }
+        assert!(page.contains(&format!("<meta property=\"og:title\" content=\"Capo: {TITLE}\">")));
     }
 }

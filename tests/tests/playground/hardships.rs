@@ -125,6 +125,26 @@ async fn a_page_that_finds_no_room_to_be_kept_says_so_and_works() {
 }
 
 #[tokio::test]
+async fn the_first_page_says_what_it_is_before_its_module_has_come() {
+    let host = Host::of_copy();
+    host.change("boot.js", |_| String::new());
+    let browser = Browser::start(host.address(), &[], &["browser"]).await;
+    browser.driver.goto(format!("{}/", browser.page)).await.unwrap();
+    browser
+        .until_shown("The best prompt that keeps within your limits")
+        .await;
+    browser.until_shown("Run the help-desk study").await;
+    // Other pages have other words.
+    browser
+        .driver
+        .goto(format!("{}/runs", browser.page))
+        .await
+        .unwrap();
+    browser.until_shown("Capo").await;
+    assert!(!browser.text("body").await.contains("within your limits"));
+}
+
+#[tokio::test]
 async fn a_worker_that_does_not_load_can_be_started_again() {
     // From the start: the service worker keeps no file that is not of its version.
     let host = Host::of_copy();
