@@ -1,6 +1,7 @@
 //! What is wrong with a draft, and with which of its keys.
 
 use capo_core::study::StudyError;
+use capo_models::ProviderName;
 
 use super::labels;
 
@@ -109,6 +110,10 @@ fn worded(problem: &str) -> String {
     };
     let in_code: Vec<String> = problem.split('`').map(str::to_owned).collect();
     let parts = in_code.iter().enumerate().map(|(place, part)| {
+        let provider = ProviderName::find(part).filter(|_| place % 2 == 1);
+        if let Some(provider) = provider {
+            return provider.get().title.to_owned();
+        }
         if place % 2 == 1
             && part
                 .chars()
@@ -183,7 +188,10 @@ mod tests {
             "There is no metric my_metric; there are my_metric_2."
         );
         let wanted = Problem::of_text("models.agent: provider `openai-compatible` needs a `base_url`");
-        assert_eq!(wanted.message, "Provider openai-compatible needs a base URL.");
+        assert_eq!(
+            wanted.message,
+            "Provider OpenAI-compatible server needs a base URL."
+        );
     }
 
     #[test]
