@@ -1,6 +1,6 @@
 //! Networks, servers, storage and versions that fail or change under the page.
 
-use capo_browser::Browser;
+use capo_browser::{Browser, Key};
 use capo_tests::stub::{Question, Stub};
 use capo_tests::study::Study;
 use serde_json::{Value, json};
@@ -142,6 +142,38 @@ async fn the_first_page_says_what_it_is_before_its_module_has_come() {
         .unwrap();
     browser.until_shown("Capo").await;
     assert!(!browser.text("body").await.contains("within your limits"));
+}
+
+/// The largest sum of layout shifts within five seconds of which none is a second apart, as browsers count them (CLS).
+const SHIFTED: &str = "return await new Promise((resolve) => {
+        new PerformanceObserver((list) => {
+            let [most, sum, first, last] = [0, 0, 0, -Infinity];
+            for (const { value, startTime, hadRecentInput } of list.getEntries()) {
+                if (hadRecentInput) continue;
+                if (startTime - last > 1000 || startTime - first > 5000) [sum, first] = [0, startTime];
+                [sum, last] = [sum + value, startTime];
+                most = Math.max(most, sum);
+            }
+            resolve(most);
+        }).observe({ type: 'layout-shift', buffered: true });
+        setTimeout(() => resolve(0), 2000);
+    })";
+
+#[tokio::test]
+async fn little_moves_by_itself_on_a_slow_telephone() {
+    let browser = open("/").await;
+    crate::on_telephone(&browser).await;
+    browser
+        .devtools("Emulation.setCPUThrottlingRate", json!({ "rate": 4 }))
+        .await;
+    browser.reload().await;
+    // What follows a key that was pressed is no shift.
+    let focus = "document.querySelector('.welcome button.primary').focus()";
+    browser.js(focus).await;
+    browser.press(Key::Enter).await;
+    browser.until_shown("Round 3 closed").await;
+    let shifted = browser.js_async(SHIFTED).await.as_f64().unwrap();
+    assert!(shifted < 0.1, "{shifted}");
 }
 
 #[tokio::test]
