@@ -59,7 +59,9 @@ async fn a_run_comes_to_the_recorded_end() {
         "λ = {multiplier:?}"
     );
     assert_eq!(best, CandidateId::of(BEST));
-    verify(&lines).await.expect("the journal verifies here too");
+    Box::pin(verify(&lines))
+        .await
+        .expect("the journal verifies here too");
 }
 
 fn draws_are_the_recorded_bits() {

@@ -117,7 +117,10 @@ impl Quantity {
     /// A mean with its standard error: "32.4% ± 6.1". The error of a value that does not vary is
     /// left out.
     pub fn estimate(self, estimate: &Estimate) -> String {
-        let mean = self.value(estimate.mean);
+        self.with_error(self.value(estimate.mean), estimate)
+    }
+
+    fn with_error(self, mean: String, estimate: &Estimate) -> String {
         // Equal values differ from their mean by a rounding error.
         let certain = estimate.standard_error <= 1e-12 * estimate.mean.abs();
         if estimate.n < 2 || certain {

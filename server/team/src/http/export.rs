@@ -41,7 +41,7 @@ pub(super) async fn export(
     let permit = server.upload(&caller).await?;
     let (actor, store) = (caller.actor(), server.store());
     store
-        .note(&actor, "project.export", &project.name, Some(&project.id))
+        .record(&actor, "project.export", &project.name, Some(&project.id))
         .await?;
     let (pieces, body) = pieces::body();
     let name = format!("attachment; filename=\"{}.tar\"", project.name);

@@ -80,7 +80,7 @@ pub(super) async fn sign_in(
 pub(super) async fn refused(server: &Server, visitor: &Visitor, name: &str) -> Result<(), StoreError> {
     tracing::warn!(name, address = visitor.address, "a sign-in was refused");
     let nobody = visitor.actor("not signed in");
-    server.store().note(&nobody, "session.refuse", name, None).await
+    server.store().record(&nobody, "session.refuse", name, None).await
 }
 
 /// By what attempts from somewhere are counted, and how many cost no wait.

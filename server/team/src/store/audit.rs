@@ -62,7 +62,7 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn note(
+    pub async fn record(
         &self,
         actor: &Actor,
         action: &'static str,
@@ -159,6 +159,6 @@ impl Store {
             transaction.commit().await?;
         }
         let subject = format!("{} lines of another server", entries.len());
-        self.note(actor, "audit.import", &subject, Some(project)).await
+        self.record(actor, "audit.import", &subject, Some(project)).await
     }
 }
