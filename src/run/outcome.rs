@@ -181,10 +181,11 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
 fn tested(finished: &FinishedEvent) -> Sentence {
     let told = feasibility::certificate(finished).or(finished.certificates.last());
     Sentence::new(told.map_or_else(String::new, |certificate| {
-        let whose = if Some(certificate.candidate) == finished.best {
-            "Test of the best prompt"
-        } else {
-            "No prompt was certified; test of the safest"
+        let whose = match (Some(certificate.candidate) == finished.best, certificate.again) {
+            (true, false) => "Test of the best prompt",
+            (true, true) => "Best prompt",
+            (false, false) => "No prompt was certified; test of the safest",
+            (false, true) => "No prompt was certified; the safest",
         };
         format!("{whose}: {}.", certificate.sentence())
     }))

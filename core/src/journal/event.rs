@@ -562,8 +562,8 @@ pub struct FinishedEvent {
     /// `choice_probability`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// The prompts that were tested on the study's reserve, in order; the returned one is the last that was certified, if
-    /// one was.
+    /// The prompts that were tested on the study's reserve, in order; the returned one is, of those certified, the one of
+    /// the highest objective.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<Certificate>,
     /// What stopped it, in words, unless it went its whole way.

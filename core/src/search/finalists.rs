@@ -50,8 +50,16 @@ pub(super) fn of(
 }
 
 /// Tests prompts one after the other, up to the first that is not certified: of a sequence fixed beforehand each may be
-/// tested at the whole level. What stopped it, too.
-pub(super) async fn tested(arena: &Arena, candidates: Vec<CandidateId>) -> (Vec<Certificate>, Option<Halt>) {
+/// tested at the whole level. Those whose test has begun come first, in the order in which it did. What stopped it, too.
+pub(super) async fn tested(
+    arena: &Arena,
+    mut candidates: Vec<CandidateId>,
+) -> (Vec<Certificate>, Option<Halt>) {
+    {
+        let journal = arena.journal().borrow();
+        let begun = journal.state().tested();
+        candidates.sort_by_key(|one| begun.iter().position(|known| known == one).unwrap_or(usize::MAX));
+    }
     let mut certificates = Vec::new();
     for candidate in candidates {
         let (certificate, halt) = test(arena, candidate).await;

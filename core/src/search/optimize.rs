@@ -257,7 +257,11 @@ pub(crate) async fn conclude(
         noted(&stopped, "the examples kept for the test", &mut reasons)?;
         ended = ended.or(Some(stopped));
     }
-    let certified = certificates.iter().rfind(|one| one.verdict == Verdict::Certified);
+    let objective = |candidate: &CandidateId| final_scores[candidate].objective;
+    let certified = certificates
+        .iter()
+        .filter(|one| one.verdict == Verdict::Certified)
+        .max_by(|a, b| objective(&a.candidate).total_cmp(&objective(&b.candidate)));
     let best = match certified {
         Some(certificate) => Some(certificate.candidate),
         // One that could not be run in its test is not returned.

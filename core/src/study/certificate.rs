@@ -174,17 +174,21 @@ impl Certificate {
     /// How many examples beyond the reserve would be needed at these costs; `None` unless it is undecided, and where no
     /// number would do.
     pub fn more(&self) -> Option<usize> {
-        let undecided = self
-            .constraints
-            .values()
-            .filter(|finding| finding.verdict == Verdict::Undecided);
-        match self.verdict {
+        let undecided = self.constraints.values().filter(|finding| {
+            // One whose test was open still, when that of another could decide no more, asks for nothing.
+            let is_open = finding.more.is_none()
+                && finding.reason.is_none()
+                && finding.mean.is_some_and(|mean| mean < finding.threshold);
+            finding.verdict == Verdict::Undecided && !is_open
+        });
+        let needed: Option<Vec<usize>> = match self.verdict {
             Verdict::Undecided => undecided
                 .map(|finding| Some(finding.examples + finding.more?))
-                .try_fold(self.reserve + 1, |most, needed| Some(most.max(needed?)))
-                .map(|needed| needed - self.reserve),
+                .collect(),
             _ => None,
-        }
+        };
+        let needed = needed?.into_iter().max()?;
+        Some(needed.saturating_sub(self.reserve).max(1))
     }
 
     /// The verdict in a sentence.

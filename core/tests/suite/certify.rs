@@ -161,6 +161,34 @@ fn a_budget_that_ends_in_the_test_is_kept_and_raising_it_goes_on() {
 }
 
 #[test]
+fn a_test_that_has_begun_goes_on_before_another_begins() {
+    let mut begun = 0;
+    for seed in 0..6 {
+        let study = study(seed, "capo", EFFORT, CONFIRM);
+        let kept = reserve(&study);
+        let (whole, lines) = run(study.clone(), &probe());
+        let [_, second, ..] = &whole.finished.certificates[..] else {
+            continue;
+        };
+        begun += 1;
+        let of_test = |event: &Event| match event {
+            Event::Rollout(rollout) if kept.contains(&rollout.example) => Some(rollout.candidate),
+            _ => None,
+        };
+        let all = events(&lines);
+        let before = all.iter().position(|event| of_test(event).is_some()).unwrap();
+        let of_second = all.iter().zip(&lines);
+        let of_second = of_second.filter(|(event, _)| of_test(event) == Some(second.candidate));
+        let block = of_second.map(|(_, line)| line).take(20);
+        let cut = lines[..before].iter().chain(block).cloned().collect();
+        let (resumed, lines) = resume(study, &probe(), cut, RunOptions::default());
+        assert_eq!(&resumed.finished.certificates[0], second, "seed {seed}");
+        block_on(verify(&lines)).unwrap();
+    }
+    assert!(begun > 0, "some search tests two prompts");
+}
+
+#[test]
 fn without_a_stated_bound_nothing_is_bought_and_the_reason_is_told() {
     let study = study(1, "capo", EFFORT, "[confirm]\nexamples = 60\n");
     let kept = reserve(&study);
@@ -309,7 +337,7 @@ fn a_raised_budget_tests_no_other_prompt_on_the_same_reserve() {
 
 #[test]
 fn how_many_more_are_needed_is_counted_beyond_the_reserve() {
-    let certificate: Certificate = serde_json::from_value(serde_json::json!({
+    let mut certificate: Certificate = serde_json::from_value(serde_json::json!({
         "candidate": "ab".repeat(32), "verdict": "undecided", "confidence": 0.95, "reserve": 300, "examples": 40,
         "ended": true, "constraints": { "effort": {
             "test": "binomial", "verdict": "undecided", "threshold": 0.37, "mean": 0.35, "examples": 40, "p": 1.0,
@@ -318,6 +346,14 @@ fn how_many_more_are_needed_is_counted_beyond_the_reserve() {
     }))
     .unwrap();
     assert_eq!(certificate.more(), Some(240));
+    let mut open = certificate.constraints["effort"].clone();
+    (open.test, open.more) = (Test::Betting, None);
+    certificate.constraints.insert("calls".into(), open.clone());
+    assert_eq!(certificate.more(), Some(240), "the other could have been decided");
+    open.mean = Some(0.4);
+    certificate.constraints.insert("calls".into(), open);
+    assert_eq!(certificate.more(), None, "no number would do at this cost");
+    certificate.constraints.shift_remove("calls");
     let words = "about 240 more examples would be needed than the 300 kept, in a new test of 540";
     assert!(
         certificate.sentence().contains(words),

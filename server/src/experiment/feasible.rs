@@ -73,13 +73,18 @@ fn vary(base: &Study) -> Vec<Variant> {
     ];
     // Without a rewriter that learns, DCAPO is CAPO.
     variants.extend(methods::ALL.iter().filter_map(|entry| {
-        let method = methods::build(entry.name, &Map::new()).ok()?;
+        let usual = methods::complete(entry.name, &Map::new()).ok()?;
+        let method = methods::build(entry.name, &usual).ok()?;
         let is_another = entry.name != "capo" && !method.learns();
         let label = format!("{}, cautious", entry.name);
         is_another.then(|| {
             variant(entry.name, &label, CAUTIOUS, &|study| {
                 entry.name.clone_into(&mut study.study.method);
-                study.method = Map::new();
+                // What is CAPO but for one thing differs in nothing else.
+                let is_primal_dual = method.primal_dual().is_some();
+                study
+                    .method
+                    .retain(|key, _| is_primal_dual && usual.contains_key(key));
                 if !method.takes_batches() {
                     (study.study.batch, study.study.batch_growth) = (None, None);
                 }

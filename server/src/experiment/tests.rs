@@ -69,6 +69,12 @@ fn what_ships_is_compared_with_the_papers_search_and_every_method() {
         .iter()
         .map(|variant| &*variant.study.study.method)
         .collect();
+    for variant in &variants {
+        if matches!(&*variant.key, "shipped" | "fixed" | "count" | "capo-ea") {
+            let pool = &variant.study.method["pool"];
+            assert_eq!(pool, &study.method["pool"], "{}", variant.key);
+        }
+    }
     let known = capo_core::methods::ALL.iter().map(|entry| entry.name);
     let known: BTreeSet<&str> = known.filter(|name| *name != "dcapo").collect();
     assert_eq!(methods, known);

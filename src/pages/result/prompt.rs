@@ -76,14 +76,14 @@ fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sente
         .iter()
         .filter(|other| other.scored.feasible && other.scored.candidate != id)
         .filter(|other| other.scored.objective.mean == value);
-    let among = match map.feasible() {
-        1 => "The only prompt".to_owned(),
-        many => format!("Chosen among {}", counted(many, "prompt")),
-    };
-    let sentence = Sentence::new(format!(
-        "{among} feasible on the search examples by “{}” there, {shown}",
-        objective.phrase()
-    ));
+    let name = objective.phrase();
+    let sentence = Sentence::new(match map.feasible() {
+        1 => format!("The only prompt feasible on the search examples: “{name}” {shown} there"),
+        many => {
+            let among = counted(many, "prompt");
+            format!("Chosen among {among} feasible on the search examples by “{name}” there, {shown}")
+        }
+    });
     match tied.next() {
         Some(other) if other.scored.lagrangian < place.scored.lagrangian => sentence
             .text("; tied with ")
