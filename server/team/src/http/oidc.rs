@@ -176,7 +176,6 @@ pub(super) async fn response(
     let address = of_address(&visitor);
     attempted(&server, std::slice::from_ref(&address), visitor.at).await?;
     let person = oidc.identify(response.code, &flow, visitor.at).await?;
-    server.store().forget_attempts(&address.0, false).await?;
     let jar = jar.remove(
         Cookie::build(server.oidc_cookie())
             .path("/")
@@ -184,6 +183,7 @@ pub(super) async fn response(
     );
     if let Some(caller) = caller {
         let (actor, member) = (caller.actor(), caller.member);
+        server.store().forget_attempts(&address.0, false).await?;
         server.store().link(&actor, &member, &person.identity).await?;
         return Ok((jar, Json(myself(member))));
     }
@@ -191,6 +191,8 @@ pub(super) async fn response(
         OidcRequest::Join { secret } => joined(&server, &visitor, &person, secret).await?,
         OidcRequest::SignIn | OidcRequest::Link => known(&server, oidc, &visitor, &person).await?,
     };
+    // Who is refused has to wait as who guesses passwords: each refusal leaves a line.
+    server.store().forget_attempts(&address.0, false).await?;
     server
         .store()
         .touch_identity(&person.identity, visitor.at)

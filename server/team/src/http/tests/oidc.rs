@@ -364,6 +364,29 @@ fn guessing_at_the_issuer_takes_longer_and_longer() {
 }
 
 #[test]
+fn who_has_no_account_leaves_a_line_and_waits_longer_and_longer() {
+    on_each(|store| async move {
+        let place = Place::new(store).await;
+        let enters = async || {
+            let entered = place.enters(|said| said.email = Some("eve@elsewhere.example"));
+            entered.await.status().as_u16()
+        };
+        let first = enters().await;
+        let log = place.store.audit(None, None, 1).await.unwrap();
+        let line = (&*log[0].actor, &*log[0].action, &*log[0].subject);
+        assert_eq!(
+            (first, line),
+            (403, ("not signed in", "session.refuse", "eve@elsewhere.example"))
+        );
+        let mut last = first;
+        for _ in 0..31 {
+            last = enters().await;
+        }
+        assert_eq!(last, 429);
+    });
+}
+
+#[test]
 fn an_invitation_is_followed_by_an_identity() {
     on_each(|store| async move {
         let place = Place::new(store).await;
