@@ -39,7 +39,7 @@ enum Who {
     /// Not signed in.
     Nobody,
     /// A member with another project.
-    UnexpectedAnswer,
+    Stranger,
     Viewer,
     Editor,
     /// Of the project.
@@ -53,7 +53,7 @@ enum Who {
 
 const ALL: [Who; 8] = [
     Who::Nobody,
-    Who::UnexpectedAnswer,
+    Who::Stranger,
     Who::Viewer,
     Who::Editor,
     Who::Admin,
@@ -143,7 +143,7 @@ impl Team {
             team.secrets.push((who, secret));
             member
         };
-        let stranger = member(Who::UnexpectedAnswer, "sam").await;
+        let stranger = member(Who::Stranger, "sam").await;
         member(Who::Viewer, "vera").await;
         member(Who::Editor, "ed").await;
         let ada = member(Who::Admin, "ada").await;
