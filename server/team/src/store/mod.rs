@@ -64,7 +64,7 @@ pub use terms::{Shown, Terms};
 pub use tokens::Token;
 pub use training_work::TrainingLeft;
 pub use trainings::{AddedTraining, Training};
-pub use workers::{Left, Told};
+pub use workers::{Instructions, Left};
 
 use crate::files::FilesError;
 

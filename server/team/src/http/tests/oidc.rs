@@ -131,7 +131,7 @@ impl Place {
         let challenge = away.challenge.clone();
         let grant = Grant { challenge, id_token };
         self.issuer
-            .books
+            .state
             .lock()
             .unwrap()
             .grants
@@ -500,7 +500,7 @@ fn an_issuer_may_say_who_it_is_when_asked_once_more() {
     on_each(|store| async move {
         let place = Place::new(store).await;
         let enter = async |said: Value| {
-            place.issuer.books.lock().unwrap().user_info = said;
+            place.issuer.state.lock().unwrap().user_info = said;
             place.enters(|said| said.email = None).await
         };
         let other = json!({ "sub": "eve", "email": "eve@example.org", "email_verified": true });
@@ -515,7 +515,7 @@ fn an_issuer_may_say_who_it_is_when_asked_once_more() {
 fn without_the_issuer_passwords_serve() {
     on_each(|store| async move {
         let place = Place::new(store).await;
-        place.issuer.books.lock().unwrap().is_down = true;
+        place.issuer.state.lock().unwrap().is_down = true;
         let wish = json!({ "to": "sign-in" });
         let refused = place.send("POST", "/api/oidc/request", "", &wish).await;
         let problem = document(refused).await;

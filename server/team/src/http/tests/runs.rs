@@ -500,12 +500,7 @@ async fn lists_come_in_pages_and_show_only_ones_own(store: Store) {
     );
     assert_eq!(list(Who::Stranger, "").await["runs"], json!([]));
     let (status, _) = team
-        .ask(
-            Who::Stranger,
-            "GET",
-            "/api/runs?project=alpha",
-            Value::Null,
-        )
+        .ask(Who::Stranger, "GET", "/api/runs?project=alpha", Value::Null)
         .await;
     assert_eq!(status, 404);
 }
