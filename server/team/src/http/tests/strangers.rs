@@ -104,4 +104,9 @@ async fn what_another_project_has_is_answered_for_as_what_is_not_there(store: St
         team.exported("alpha").await == before,
         "and nothing of it changed"
     );
+    let log = team.store.audit(None, None, 1000).await.unwrap();
+    let exports = log
+        .iter()
+        .filter(|line| line.action == "project.export" && line.subject == "alpha");
+    assert_eq!(exports.count(), 2, "a refused export leaves no line");
 }
