@@ -24,6 +24,9 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const COOKIE: &str = "capo_oidc";
 const SECURE_COOKIE: &str = "__Host-capo_oidc";
 
+/// How much of what somebody is known by at the issuer is kept of who is refused, in characters.
+const MOST_OF_LABEL: usize = 100;
+
 impl Server {
     fn oidc(&self) -> Result<&Oidc, Refusal> {
         let oidc = self.0.oidc.as_ref();
@@ -233,7 +236,8 @@ async fn known(server: &Server, oidc: &Oidc, visitor: &Visitor, person: &Person)
         let by = SignsInBy::Identity(identity);
         return Ok(store.add_member(&visitor.actor(&name), &name, by, false).await?);
     }
-    refused(server, visitor, &identity.label).await?;
+    let label: String = identity.label.chars().take(MOST_OF_LABEL).collect();
+    refused(server, visitor, &label).await?;
     Err(Refusal::forbidden(format!(
         "No account here belongs to {}. Follow an invitation; or, if you have an account, sign in with its password and link \
          this identity on its page.",
