@@ -365,6 +365,14 @@ fn a_run_from_here_is_pushed_and_deleted() {
     let watched = team.capo(&format!("watch {id} --json"));
     assert_eq!(watched.code, code, "{}", watched.stderr);
     assert_eq!(result(&watched.json()), result(&local));
+    let shown = team.capo(&format!("runs show {id}")).expect_code(0).stdout;
+    let duration = shown
+        .lines()
+        .find(|line| line.trim_start().starts_with("duration"));
+    assert!(
+        duration.is_some_and(|line| line.trim_end().ends_with('–')),
+        "{shown}"
+    );
     team.capo(&format!("runs pull {id} --journal back.jsonl"))
         .expect_code(0);
     let [local, back] = ["local.jsonl", "back.jsonl"].map(|name| std::fs::read(team.file(name)).unwrap());

@@ -255,22 +255,22 @@ fn stop(mut worker: Running) {
     assert!(worker.wait(Duration::from_mins(1)).unwrap().success());
 }
 
-/// A way to the database that can be closed: what goes over it is cut off, and nothing comes through.
-struct Way {
+/// A relay to the database that can be closed: what goes over it is cut off, and nothing comes through.
+struct Relay {
     address: SocketAddr,
     is_open: Arc<AtomicBool>,
     ends: Arc<Mutex<Vec<TcpStream>>>,
 }
 
-impl Way {
+impl Relay {
     fn to(database: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let way = Self {
+        let relay = Self {
             address: listener.local_addr().unwrap(),
             is_open: Arc::new(AtomicBool::new(true)),
             ends: Arc::default(),
         };
-        let (is_open, ends) = (Arc::clone(&way.is_open), Arc::clone(&way.ends));
+        let (is_open, ends) = (Arc::clone(&relay.is_open), Arc::clone(&relay.ends));
         thread::spawn(move || {
             for here in listener.incoming().flatten() {
                 let there = TcpStream::connect(database).unwrap();
@@ -289,7 +289,7 @@ impl Way {
                 ends.extend([here, there]);
             }
         });
-        way
+        relay
     }
 
     fn open(&self) {
@@ -383,8 +383,8 @@ fn a_database_that_is_away_for_a_while_ends_no_run_and_has_at_most_what_was_in_f
     let database = database_on(&server);
     let (user, rest) = database.split_once('@').unwrap();
     let (address, name) = rest.split_once('/').unwrap();
-    let way = Way::to(address.parse().unwrap());
-    let through = format!("{user}@{}/{name}", way.address);
+    let relay = Relay::to(address.parse().unwrap());
+    let through = format!("{user}@{}/{name}", relay.address);
     let team = Team::new(through, &known.stub.base_url, "0");
     let worker = team.worker();
     let id = known.start(&team);
@@ -392,10 +392,10 @@ fn a_database_that_is_away_for_a_while_ends_no_run_and_has_at_most_what_was_in_f
     let absences = [Duration::from_secs(1), Duration::from_secs(10)];
     for absence in absences {
         known.go_on(known.requests / 4);
-        way.close();
+        relay.close();
         known.stub.admit(CONCURRENCY);
         thread::sleep(absence);
-        way.open();
+        relay.open();
     }
     let paid_again = known.end(&team, &id);
     let most = CONCURRENCY * absences.len() as u64;

@@ -130,7 +130,7 @@ impl Search {
     }
 }
 
-/// Gives others a turn now and then, and rings when a slice's calls are spent.
+/// Gives others a turn now and then, and notifies when a slice's calls are spent.
 fn turns(spent: Rc<Notify>) -> Turn {
     let calls = Cell::new(0_u32);
     Rc::new(move || {

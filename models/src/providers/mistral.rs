@@ -11,7 +11,7 @@ pub(super) const PROVIDER: Provider = Provider {
     ..Provider::over_http("mistral", "Mistral", Key::Required("MISTRAL_API_KEY"))
 };
 
-pub(super) const ACCESS: Access = over_http!(chat);
+pub(super) const ACCESS: Access = over_http!(config, chat);
 
 fn config(account: &Account) -> OpenAIConfig {
     OpenAIConfig::with_key(&MISTRAL, account.key()).with_base_url(account.root_without("/v1"))

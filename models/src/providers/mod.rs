@@ -32,15 +32,15 @@ macro_rules! providers {
     };
 }
 
-/// How a provider is reached that has nothing of its own but the `config` of an account: `$answer` makes its models, and it
-/// has some that make vectors.
+/// How a provider is reached that has nothing of its own but the library's `$config` of an account: `$answer` of its client
+/// makes models, and there are some that make vectors.
 macro_rules! over_http {
-    ($answer:ident) => {
+    ($config:ident, $answer:ident) => {
         Access::Http {
-            connect: |account, model, http| config(account).connect(http).$answer(model).erase(),
-            embed: Some(|account, model, http| config(account).connect(http).embedding(model, None).erase()),
+            connect: |account, model, http| $config(account).connect(http).$answer(model).erase(),
+            embed: Some(|account, model, http| $config(account).connect(http).embedding(model, None).erase()),
             list: |account, http| {
-                let client = config(account).connect(http);
+                let client = $config(account).connect(http);
                 Box::pin(async move { client.list_models().await })
             },
             browser_headers: &[],

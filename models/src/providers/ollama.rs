@@ -9,7 +9,7 @@ pub(super) const PROVIDER: Provider = Provider {
     ..Provider::over_http("ollama", "Ollama", Key::Optional("OLLAMA_API_KEY"))
 };
 
-pub(super) const ACCESS: Access = over_http!(completion);
+pub(super) const ACCESS: Access = over_http!(config, completion);
 
 fn config(account: &Account) -> OllamaConfig {
     OllamaConfig::new()

@@ -11,7 +11,7 @@ pub(super) const PROVIDER: Provider = Provider {
     ..Provider::over_http("openai", "OpenAI", Key::Required("OPENAI_API_KEY"))
 };
 
-pub(super) const ACCESS: Access = over_http!(chat);
+pub(super) const ACCESS: Access = over_http!(config, chat);
 
 fn config(account: &Account) -> OpenAIConfig {
     OpenAIConfig::new(account.key()).with_base_url(&account.base_url)

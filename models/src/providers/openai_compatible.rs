@@ -19,7 +19,7 @@ const PLAIN: Dialect = {
 pub(super) const PROVIDER: Provider =
     Provider::over_http("openai-compatible", "OpenAI-compatible server", Key::None);
 
-pub(super) const ACCESS: Access = over_http!(chat);
+pub(super) const ACCESS: Access = over_http!(config, chat);
 
 fn config(account: &Account) -> OpenAIConfig {
     OpenAIConfig::with_key(&PLAIN, account.key()).with_base_url(&account.base_url)

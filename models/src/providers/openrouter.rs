@@ -12,7 +12,7 @@ pub(super) const PROVIDER: Provider = Provider {
     ..Provider::over_http("openrouter", "OpenRouter", Key::Required("OPENROUTER_API_KEY"))
 };
 
-pub(super) const ACCESS: Access = over_http!(chat);
+pub(super) const ACCESS: Access = over_http!(config, chat);
 
 fn config(account: &Account) -> OpenAIConfig {
     OpenAIConfig::with_key(&OPENROUTER, account.key()).with_base_url(&account.base_url)

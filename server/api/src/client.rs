@@ -78,8 +78,8 @@ impl Answer {
 
     /// Why the server refuses, of an answer that is no success.
     pub fn refusal(&self) -> ClientError {
-        let stranger = ClientError::UnexpectedAnswer { status: self.status };
-        serde_json::from_str(&self.body).map_or(stranger, ClientError::Refused)
+        let unexpected = ClientError::UnexpectedAnswer { status: self.status };
+        serde_json::from_str(&self.body).map_or(unexpected, ClientError::Refused)
     }
 }
 

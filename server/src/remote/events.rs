@@ -118,11 +118,11 @@ impl<'a> Events<'a> {
     /// What an event says; nothing where it says nothing new.
     fn understood(&mut self, said: eventsource_stream::Event) -> Result<Option<ServerEvent>, ClientError> {
         self.tries = 0;
-        let stranger = ClientError::UnexpectedAnswer { status: 200 };
+        let unexpected = ClientError::UnexpectedAnswer { status: 200 };
         let is_fresh = std::mem::replace(&mut self.is_fresh, false);
         match said.event.as_str() {
             event::RUN => {
-                let run: RunShown = serde_json::from_str(&said.data).map_err(|_| stranger)?;
+                let run: RunShown = serde_json::from_str(&said.data).map_err(|_| unexpected)?;
                 let known = self.revision.replace(run.revision);
                 let is_other = known.is_some_and(|known| known != run.revision) || run.lines < self.next;
                 if is_fresh && self.next > 0 && is_other {
@@ -133,9 +133,9 @@ impl<'a> Events<'a> {
                 Ok(Some(ServerEvent::Run(Box::new(run))))
             }
             event::LINE => {
-                let number: u64 = said.id.parse().map_err(|_| stranger.clone())?;
+                let number: u64 = said.id.parse().map_err(|_| unexpected.clone())?;
                 if number > self.next {
-                    return Err(stranger);
+                    return Err(unexpected);
                 }
                 if number < self.next {
                     return Ok(None);

@@ -92,7 +92,7 @@ impl Program {
         }
         let mark = Mark::new();
         let (mut child, secrets) = self.start(&mark).map_err(Unanswered::Refused)?;
-        let mut family = ProcessTree::of(&child, mark);
+        let mut processes = ProcessTree::of(&child, mark);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(Unanswered::Refused(tool(
@@ -115,7 +115,7 @@ impl Program {
         });
         let status = pin!(async {
             let status = child.wait().await;
-            family.end();
+            processes.end();
             status
         });
         let status = match select(streams, status).await {

@@ -47,7 +47,7 @@ impl ProcessTree {
         }
     }
 
-    /// Ends what is left of the family, once: after the command's own end its id may soon be
+    /// Ends what is left of the tree, once: after the command's own end its id may soon be
     /// another's.
     #[cfg(unix)]
     pub(super) fn end(&mut self) {

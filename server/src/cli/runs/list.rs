@@ -87,9 +87,9 @@ fn table(runs: &[RunShown]) -> String {
     fitted(&grid, 0)
 }
 
-/// How long its search has worked, as of the last round or later.
+/// How long its search has worked, as of the last round or later; of one that came from elsewhere nobody knows.
 fn duration(run: &RunShown) -> String {
-    if run.lines == 0 {
+    if run.times.last_line().is_none() {
         return NOTHING.to_owned();
     }
     span(run.times.last())

@@ -24,6 +24,9 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const COOKIE: &str = "capo_oidc";
 const SECURE_COOKIE: &str = "__Host-capo_oidc";
 
+/// How much of what somebody is known by at the issuer is kept of who is refused, in characters.
+const MOST_OF_LABEL: usize = 100;
+
 impl Server {
     fn oidc(&self) -> Result<&Oidc, Refusal> {
         let oidc = self.0.oidc.as_ref();
@@ -176,7 +179,6 @@ pub(super) async fn response(
     let address = of_address(&visitor);
     attempted(&server, std::slice::from_ref(&address), visitor.at).await?;
     let person = oidc.identify(response.code, &flow, visitor.at).await?;
-    server.store().forget_attempts(&address.0, false).await?;
     let jar = jar.remove(
         Cookie::build(server.oidc_cookie())
             .path("/")
@@ -184,6 +186,7 @@ pub(super) async fn response(
     );
     if let Some(caller) = caller {
         let (actor, member) = (caller.actor(), caller.member);
+        server.store().forget_attempts(&address.0, false).await?;
         server.store().link(&actor, &member, &person.identity).await?;
         return Ok((jar, Json(myself(member))));
     }
@@ -191,6 +194,8 @@ pub(super) async fn response(
         OidcRequest::Join { secret } => joined(&server, &visitor, &person, secret).await?,
         OidcRequest::SignIn | OidcRequest::Link => known(&server, oidc, &visitor, &person).await?,
     };
+    // Who is refused has to wait as who guesses passwords: each refusal leaves a line.
+    server.store().forget_attempts(&address.0, false).await?;
     server
         .store()
         .touch_identity(&person.identity, visitor.at)
@@ -231,7 +236,8 @@ async fn known(server: &Server, oidc: &Oidc, visitor: &Visitor, person: &Person)
         let by = SignsInBy::Identity(identity);
         return Ok(store.add_member(&visitor.actor(&name), &name, by, false).await?);
     }
-    refused(server, visitor, &identity.label).await?;
+    let label: String = identity.label.chars().take(MOST_OF_LABEL).collect();
+    refused(server, visitor, &label).await?;
     Err(Refusal::forbidden(format!(
         "No account here belongs to {}. Follow an invitation; or, if you have an account, sign in with its password and link \
          this identity on its page.",

@@ -268,12 +268,12 @@ impl Sent {
 }
 
 /// What the caller is told as soon as it is known.
-type Tell = oneshot::Sender<Result<Response, Stopped>>;
+type ResponseSender = oneshot::Sender<Result<Response, Stopped>>;
 
 impl Call {
     /// Sets aside what it may cost, sends it, passes the answer on, and settles what it did cost. The caller may go away at
     /// any time.
-    async fn make(mut self, payers: ChargedTo, limits: [Limits; 3], at: Millis, tell: Tell) {
+    async fn make(mut self, payers: ChargedTo, limits: [Limits; 3], at: Millis, tell: ResponseSender) {
         let store = self.server.store();
         let reserved = store.reserve(payers, limits, self.upstream.amount(), at);
         let aside = match reserved.await {
@@ -313,7 +313,7 @@ impl Call {
     }
 
     /// Sends it and passes the answer on.
-    async fn send(&self, headers: HeaderMap, body: Vec<u8>, tell: Tell) -> Sent {
+    async fn send(&self, headers: HeaderMap, body: Vec<u8>, tell: ResponseSender) -> Sent {
         let providers = self.server.providers();
         let client = if self.kept.key.record().private_host {
             &providers.private
@@ -366,7 +366,7 @@ impl Call {
         got: reqwest::Response,
         head: (StatusCode, HeaderMap),
         mut counter: Counter,
-        tell: Tell,
+        tell: ResponseSender,
     ) -> Count {
         let mut body = Vec::new();
         let mut pieces = got.bytes_stream();
@@ -392,7 +392,7 @@ impl Call {
         got: reqwest::Response,
         head: (StatusCode, HeaderMap),
         mut counter: Counter,
-        tell: Tell,
+        tell: ResponseSender,
     ) -> Count {
         let (caller, pieces) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING);
         let body = futures::stream::unfold(pieces, |mut pieces| async {
@@ -427,7 +427,7 @@ impl Call {
 }
 
 /// Who has gone away needs no answer.
-fn answer(tell: Tell, answer: Result<Response, Stopped>) {
+fn answer(tell: ResponseSender, answer: Result<Response, Stopped>) {
     let _ = tell.send(answer);
 }
 

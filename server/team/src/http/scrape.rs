@@ -1,10 +1,11 @@
 //! What is counted, for who operates the server.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use capo_gateway::bearer;
@@ -29,7 +30,7 @@ pub(super) async fn scrape(State(server): State<Server>, request: Request) -> Re
         None if is_near(request.extensions().get(), headers) => {}
         None => {
             return Err(Refusal::forbidden(
-                "Without --metrics-token-file only programs on the server's machine may read this.",
+                "Without --metrics-token-file only programs on the server's machine may read this, at localhost.",
             ));
         }
     }
@@ -40,6 +41,17 @@ pub(super) async fn scrape(State(server): State<Server>, request: Request) -> Re
 fn is_near(peer: Option<&ConnectInfo<SocketAddr>>, headers: &HeaderMap) -> bool {
     peer.is_some_and(|ConnectInfo(peer)| peer.ip().to_canonical().is_loopback())
         && !FORWARDED.iter().any(|name| headers.contains_key(*name))
+        && headers.get(header::HOST).is_none_or(names_this_machine)
+}
+
+/// Whether a request was sent to this machine by name, and not to one that a page has had lead here or a proxy stands for.
+fn names_this_machine(host: &HeaderValue) -> bool {
+    let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+    host.is_some_and(|host| {
+        let name = host.host().trim_matches(['[', ']']);
+        name.eq_ignore_ascii_case("localhost")
+            || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    })
 }
 
 /// Counts answers and refusals.

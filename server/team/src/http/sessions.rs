@@ -18,6 +18,9 @@ use crate::store::{Member, Millis, StoreError};
 const OF_NAME: i64 = 5;
 const OF_ADDRESS: i64 = 30;
 
+/// In place of a name that nobody has.
+pub(super) const NO_NAME: &str = "nobody's name";
+
 /// Makes the first administrator and signs them in.
 #[utoipa::path(
     post, path = "/api/set-up", operation_id = "set_up", request_body = FirstAdmin,
@@ -62,12 +65,14 @@ pub(super) async fn sign_in(
     let keys = [(of_name, OF_NAME), of_address(&visitor)];
     attempted(&server, &keys, visitor.at).await?;
     let found = server.store().credentials(&name).await?;
+    // Who has mistaken the fields has typed a password there.
+    let known = if found.is_some() { &name } else { NO_NAME };
     let (member, kept) = found.map_or((None, None), |(member, kept)| (Some(member), kept));
     let is_right = server
         .hashing(move || password::verify(&credentials.password, kept.as_deref()))
         .await?;
     let Some(member) = member.filter(|member| is_right && member.disabled_at.is_none()) else {
-        refused(&server, &visitor, &name).await?;
+        refused(&server, &visitor, known).await?;
         return Err(Refusal::wrong_password());
     };
     server.store().forget_attempts(&keys[0].0, true).await?;
@@ -80,7 +85,7 @@ pub(super) async fn sign_in(
 pub(super) async fn refused(server: &Server, visitor: &Visitor, name: &str) -> Result<(), StoreError> {
     tracing::warn!(name, address = visitor.address, "a sign-in was refused");
     let nobody = visitor.actor("not signed in");
-    server.store().record(&nobody, "session.refuse", name, None).await
+    server.store().record_refusal(&nobody, name).await
 }
 
 /// By what attempts from somewhere are counted, and how many cost no wait.

@@ -22,10 +22,11 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use super::sessions::NO_NAME;
 use super::*;
 use crate::fixture::{self, DAY, NOW, STUDY};
 use crate::secret::sha256;
-use crate::store::{Actor, AddedDataSet, AddedRun, AddedVersion, Identity, Invited, Member};
+use crate::store::{Actor, AddedDataSet, AddedRun, AddedVersion, Identity, Invited, Member, REFUSALS};
 use crate::trainings::tests::by_shell;
 use capo_api::{Role, Scope};
 
@@ -39,7 +40,7 @@ enum Who {
     /// Not signed in.
     Nobody,
     /// A member with another project.
-    UnexpectedAnswer,
+    Stranger,
     Viewer,
     Editor,
     /// Of the project.
@@ -53,7 +54,7 @@ enum Who {
 
 const ALL: [Who; 8] = [
     Who::Nobody,
-    Who::UnexpectedAnswer,
+    Who::Stranger,
     Who::Viewer,
     Who::Editor,
     Who::Admin,
@@ -143,7 +144,7 @@ impl Team {
             team.secrets.push((who, secret));
             member
         };
-        let stranger = member(Who::UnexpectedAnswer, "sam").await;
+        let stranger = member(Who::Stranger, "sam").await;
         member(Who::Viewer, "vera").await;
         member(Who::Editor, "ed").await;
         let ada = member(Who::Admin, "ada").await;
@@ -423,14 +424,26 @@ async fn guessing_passwords_takes_longer_and_longer() {
         assert_eq!(guess("wrong").await.0, 401, "what was forgotten starts anew");
     }
     assert_eq!(guess("wrong").await.0, 429);
+    let mistaken = json!({ "name": "hunter-2-is-mine", "password": "ada" });
+    assert_eq!(
+        team.ask(Who::Nobody, "POST", "/api/session", mistaken).await.0,
+        401
+    );
     let log = team.store.audit(None, None, 100).await.unwrap();
     let refusals = log.iter().filter(|line| line.action == "session.refuse");
     let named = refusals.map(|line| (line.actor.as_str(), line.subject.as_str()));
     assert_eq!(
         named.collect::<Vec<_>>(),
-        [("not signed in", "ada"); 12],
-        "who has to wait leaves no line"
+        [&[("not signed in", NO_NAME)][..], &[("not signed in", "ada"); 12]].concat(),
+        "who has to wait leaves no line, and what nobody is called is not kept"
     );
+    let refused = by("not signed in");
+    for _ in 0..REFUSALS {
+        team.store.record_refusal(&refused, "ada").await.unwrap();
+    }
+    let first = team.store.audit(None, Some(14), 100).await.unwrap();
+    let kept: Vec<&str> = first.iter().map(|line| line.action.as_str()).collect();
+    assert!(!kept.contains(&"session.refuse") && !kept.is_empty(), "{kept:?}");
 }
 
 #[tokio::test]

@@ -5,6 +5,12 @@ use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 use super::columns::{ROWS, ROWS_AT_ONCE, number, rows};
 use super::{Millis, Store, StoreError};
 
+/// What a sign-in that was refused is called.
+const REFUSAL: &str = "session.refuse";
+
+/// How many lines of refused sign-ins stay.
+pub(crate) const REFUSALS: i64 = 1000;
+
 /// Who does something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
@@ -71,6 +77,25 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
         write(&mut transaction, actor, action, subject, project).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Adds a line of a sign-in that was refused to somebody who named a member. Of such lines the latest [`REFUSALS`] stay:
+    /// anybody writes them.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn record_refusal(&self, actor: &Actor, subject: &str) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        write(&mut transaction, actor, REFUSAL, subject, None).await?;
+        sqlx::query(
+            "DELETE FROM audit WHERE action = $1 AND id <= \
+             (SELECT id FROM audit WHERE action = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)",
+        )
+        .bind(REFUSAL)
+        .bind(REFUSALS)
+        .execute(&mut *transaction)
+        .await?;
         Ok(transaction.commit().await?)
     }
 

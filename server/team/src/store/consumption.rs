@@ -24,11 +24,11 @@ pub fn day_of(at: Millis) -> u64 {
 pub const FORGOTTEN: Millis = 60 * 60 * 1000;
 
 /// How long it may wait to be written what a request did cost. Until then what was set aside counts, and the next reservation
-/// writes it along: a disk takes longer to confirm a change than all else that a call needs here.
+/// writes it along: a file has one writer, who changes it once then and not twice.
 const LATER: Duration = Duration::from_millis(20);
 
-/// Begins what a killed server has written, and a power cut may take back until the next other change, which comes with
-/// [`Store::beat`] at the latest: a call does not wait for the disk.
+/// Begins a change that stays when the server is killed, and that a power cut may take back until any other change is
+/// written, as [`Store::beat`] does at the latest: a call does not wait for the disk.
 const BEGIN_UNCONFIRMED: &str = "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE";
 
 /// What was set aside for one request, by the id under which it is kept.

@@ -44,6 +44,8 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{Any, AnyPool, Connection as _, Row, Transaction};
 
 pub use audit::{Actor, Entry};
+#[cfg(test)]
+pub(crate) use audit::REFUSALS;
 pub use backup::{back_up, make_ready};
 pub use certificates::{Tested, TestingRun};
 pub use checkpoints::KeptCheckpoint;
@@ -64,7 +66,7 @@ pub use terms::{Shown, Terms};
 pub use tokens::Token;
 pub use training_work::TrainingLeft;
 pub use trainings::{AddedTraining, Training};
-pub use workers::{Left, Told};
+pub use workers::{Instructions, Left};
 
 use crate::files::FilesError;
 

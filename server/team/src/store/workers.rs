@@ -14,7 +14,7 @@ use super::{Millis, Store, StoreError, Tested, count};
 
 /// What a run was told, as its worker sees it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct Instructions {
     /// To pause or to stop.
     pub wish: Option<RunWish>,
     /// Changes that no round has taken up yet, by number.
@@ -92,24 +92,24 @@ impl Store {
     ///
     /// # Errors
     /// When it is lost, or the database fails.
-    pub async fn renew(&self, lease: &Lease, until: Millis) -> Result<Told, NotKept> {
+    pub async fn renew(&self, lease: &Lease, until: Millis) -> Result<Instructions, NotKept> {
         let renewed = Jobs::RUNS.change(lease, "lease_until = $3", "").bind(until);
         held(&renewed.execute(&self.write).await?)?;
-        self.told(lease).await
+        self.instructions(lease).await
     }
 
     /// What a run was told.
     ///
     /// # Errors
     /// When it is lost, or the database fails.
-    pub async fn told(&self, lease: &Lease) -> Result<Told, NotKept> {
+    pub async fn instructions(&self, lease: &Lease) -> Result<Instructions, NotKept> {
         let row = sqlx::query("SELECT wish FROM runs WHERE id = $1 AND fence = $2 AND stage = 'running'")
             .bind(&lease.id)
             .bind(lease.fence)
             .fetch_optional(&self.read)
             .await?;
         let row = row.ok_or(NotKept::Lost)?;
-        Ok(Told {
+        Ok(Instructions {
             wish: written_word(&row, "wish")?,
             steers: self.open_steers(&lease.id).await?,
         })

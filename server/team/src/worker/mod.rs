@@ -20,7 +20,7 @@ use self::carry_out::{Carried, carry_out};
 use self::rows::Database;
 use crate::http::{Server, proxy_router};
 use crate::secret::Secret;
-use crate::store::{Lease, Left, NotKept, Run, Told, in_millis};
+use crate::store::{Instructions, Lease, Left, NotKept, Run, in_millis};
 use crate::telemetry::UnderWay;
 
 /// How often somebody looks whether a run or a training waits, or was told something.
@@ -59,7 +59,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct News {
     /// What the run was told, until its thread takes it.
-    told: Option<Told>,
+    told: Option<Instructions>,
     /// The server ends: the run is to be left to the next.
     is_ending: bool,
     /// Another worker has the run.
@@ -189,7 +189,7 @@ async fn attend(
     let _under_way = UnderWay::begin();
     let pass = Admission::of(&server, &run.member, &run.project);
     // What it was told before somebody claimed it.
-    if let Ok(told) = server.store().told(&lease).await {
+    if let Ok(told) = server.store().instructions(&lease).await {
         shared.tell(|news| news.told = Some(told));
     }
     let (done, ended) = tokio::sync::oneshot::channel();
@@ -253,7 +253,7 @@ async fn listen(server: &Server, settings: WorkerSettings, lease: &Lease, shared
                 .renew(lease, server.now() + in_millis(settings.lease))
                 .await
         } else {
-            server.store().told(lease).await
+            server.store().instructions(lease).await
         };
         match told {
             Ok(told) => {

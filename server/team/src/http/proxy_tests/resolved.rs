@@ -15,15 +15,15 @@ fn addresses(all: &[&str]) -> Vec<SocketAddr> {
 }
 
 /// Finds for any name what it was told, one after the other.
-struct Told(Mutex<VecDeque<Vec<SocketAddr>>>);
+struct Scripted(Mutex<VecDeque<Vec<SocketAddr>>>);
 
-impl Told {
+impl Scripted {
     fn new(found: impl IntoIterator<Item = Vec<SocketAddr>>) -> Self {
         Self(Mutex::new(found.into_iter().collect()))
     }
 }
 
-impl Resolve for Told {
+impl Resolve for Scripted {
     fn resolve(&self, _: Name) -> Resolving {
         let found = self.0.lock().unwrap().pop_front().unwrap();
         Box::pin(async move { Ok(Box::new(found.into_iter()) as Addrs) })
@@ -80,7 +80,7 @@ async fn a_name_leads_to_its_public_addresses_whatever_it_led_to_before() {
         (&["fe80::1"], &[]),
         (&[], &[]),
     ];
-    let resolver = Public(Told::new(cases.map(|(found, _)| addresses(found))));
+    let resolver = Public(Scripted::new(cases.map(|(found, _)| addresses(found))));
     for (found, public) in cases {
         let resolved = resolver.resolve(name("provider.example")).await;
         let resolved: Option<Vec<SocketAddr>> = resolved.ok().map(Iterator::collect);
@@ -104,7 +104,7 @@ async fn a_providers_name_is_resolved_for_each_call_and_no_private_address_conne
         .unwrap();
     let ((outside, reached), (inside, reached_inside)) = (hanging_up().await, hanging_up().await);
     let public = addresses(&["8.8.8.8"])[0];
-    let told = Told::new([vec![public], vec![inside], vec![inside, public]]);
+    let told = Scripted::new([vec![public], vec![inside], vec![inside, public]]);
     let settings = Settings {
         master: Some(door.master.clone()),
         ..Settings::default()

@@ -47,7 +47,7 @@ pub(super) struct Grant {
 }
 
 #[derive(Default)]
-pub(super) struct Books {
+pub(super) struct IssuerState {
     pub(super) grants: HashMap<String, Grant>,
     keys: Value,
     pub(super) user_info: Value,
@@ -57,7 +57,7 @@ pub(super) struct Books {
 #[derive(Clone)]
 pub(super) struct Issuer {
     pub(super) url: String,
-    pub(super) books: Arc<Mutex<Books>>,
+    pub(super) state: Arc<Mutex<IssuerState>>,
 }
 
 impl Issuer {
@@ -65,7 +65,7 @@ impl Issuer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = Self {
             url: format!("http://{}", listener.local_addr().unwrap()),
-            books: Arc::default(),
+            state: Arc::default(),
         };
         issuer.sign_with(&first_key());
         let routes = Router::new()
@@ -80,12 +80,12 @@ impl Issuer {
 
     pub(super) fn sign_with(&self, key: &CoreEdDsaPrivateSigningKey) {
         let keys = CoreJsonWebKeySet::new(vec![key.as_verification_key()]);
-        self.books.lock().unwrap().keys = serde_json::to_value(keys).unwrap();
+        self.state.lock().unwrap().keys = serde_json::to_value(keys).unwrap();
     }
 }
 
 async fn described(State(issuer): State<Issuer>) -> Result<axum::Json<Value>, StatusCode> {
-    if issuer.books.lock().unwrap().is_down {
+    if issuer.state.lock().unwrap().is_down {
         return Err(StatusCode::SERVICE_UNAVAILABLE);
     }
     let url = &issuer.url;
@@ -102,12 +102,12 @@ async fn described(State(issuer): State<Issuer>) -> Result<axum::Json<Value>, St
 }
 
 async fn keys(State(issuer): State<Issuer>) -> axum::Json<Value> {
-    axum::Json(issuer.books.lock().unwrap().keys.clone())
+    axum::Json(issuer.state.lock().unwrap().keys.clone())
 }
 
 async fn user_info(State(issuer): State<Issuer>, headers: HeaderMap) -> axum::Json<Value> {
     assert_eq!(headers["authorization"], "Bearer access");
-    axum::Json(issuer.books.lock().unwrap().user_info.clone())
+    axum::Json(issuer.state.lock().unwrap().user_info.clone())
 }
 
 /// Gives the token of a code once, to who has asked for the code and knows the client's secret.
@@ -124,7 +124,7 @@ async fn token(
     );
     let verifier = PkceCodeVerifier::new(sent["code_verifier"].clone());
     let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
-    let grant = issuer.books.lock().unwrap().grants.remove(&sent["code"]);
+    let grant = issuer.state.lock().unwrap().grants.remove(&sent["code"]);
     let Some(grant) = grant.filter(|grant| grant.challenge == challenge.as_str()) else {
         let why = format!("no code {}", sent["code"]);
         let refused = json!({ "error": "invalid_grant", "error_description": why });

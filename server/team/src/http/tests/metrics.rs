@@ -48,6 +48,16 @@ async fn without_a_token_only_this_machine_reads_what_is_counted() {
             assert!(text.contains("--metrics-token-file"), "{text}");
         }
     }
+    for (host, status) in [
+        ("localhost:8787", 200),
+        ("127.0.0.1:8787", 200),
+        ("[::1]:8787", 200),
+        ("made-to-lead-here.example:8787", 403),
+        ("capo.example.org", 403),
+    ] {
+        let (got, _) = team.scrape("127.0.0.1:4000", &[("host", host)]).await;
+        assert_eq!(got, status, "{host}");
+    }
     assert_eq!(team.scrape("192.0.2.1:4000", &[]).await.0, 403);
     let silent = Team::new().await;
     assert_eq!(

@@ -131,7 +131,7 @@ impl Place {
         let challenge = away.challenge.clone();
         let grant = Grant { challenge, id_token };
         self.issuer
-            .books
+            .state
             .lock()
             .unwrap()
             .grants
@@ -364,6 +364,29 @@ fn guessing_at_the_issuer_takes_longer_and_longer() {
 }
 
 #[test]
+fn who_has_no_account_leaves_a_line_and_waits_longer_and_longer() {
+    on_each(|store| async move {
+        let place = Place::new(store).await;
+        let enters = async || {
+            let entered = place.enters(|said| said.email = Some("eve@elsewhere.example"));
+            entered.await.status().as_u16()
+        };
+        let first = enters().await;
+        let log = place.store.audit(None, None, 1).await.unwrap();
+        let line = (&*log[0].actor, &*log[0].action, &*log[0].subject);
+        assert_eq!(
+            (first, line),
+            (403, ("not signed in", "session.refuse", "eve@elsewhere.example"))
+        );
+        let mut last = first;
+        for _ in 0..31 {
+            last = enters().await;
+        }
+        assert_eq!(last, 429);
+    });
+}
+
+#[test]
 fn an_invitation_is_followed_by_an_identity() {
     on_each(|store| async move {
         let place = Place::new(store).await;
@@ -477,7 +500,7 @@ fn an_issuer_may_say_who_it_is_when_asked_once_more() {
     on_each(|store| async move {
         let place = Place::new(store).await;
         let enter = async |said: Value| {
-            place.issuer.books.lock().unwrap().user_info = said;
+            place.issuer.state.lock().unwrap().user_info = said;
             place.enters(|said| said.email = None).await
         };
         let other = json!({ "sub": "eve", "email": "eve@example.org", "email_verified": true });
@@ -492,7 +515,7 @@ fn an_issuer_may_say_who_it_is_when_asked_once_more() {
 fn without_the_issuer_passwords_serve() {
     on_each(|store| async move {
         let place = Place::new(store).await;
-        place.issuer.books.lock().unwrap().is_down = true;
+        place.issuer.state.lock().unwrap().is_down = true;
         let wish = json!({ "to": "sign-in" });
         let refused = place.send("POST", "/api/oidc/request", "", &wish).await;
         let problem = document(refused).await;

@@ -469,7 +469,7 @@ on_each_database!(a_project_has_its_own_prompts_and_takes_them_from_its_own_runs
 async fn a_project_has_its_own_prompts_and_takes_them_from_its_own_runs(store: Store) {
     let team = Team::on(store).await;
     let beta = "/api/projects/beta/prompts/greeting/versions";
-    let stranger = Who::UnexpectedAnswer;
+    let stranger = Who::Stranger;
     // Another's prompt, another's run, and another prompt of the same name.
     assert_eq!(team.fetch(stranger, "greeting", &[]).await.status, 404);
     let (status, problem) = team.ask(stranger, "POST", beta, json!({ "run": "RUN" })).await;

@@ -498,14 +498,9 @@ async fn lists_come_in_pages_and_show_only_ones_own(store: Store) {
         (names, &second["before"]),
         (vec!["First", "Learned from"], &Value::Null)
     );
-    assert_eq!(list(Who::UnexpectedAnswer, "").await["runs"], json!([]));
+    assert_eq!(list(Who::Stranger, "").await["runs"], json!([]));
     let (status, _) = team
-        .ask(
-            Who::UnexpectedAnswer,
-            "GET",
-            "/api/runs?project=alpha",
-            Value::Null,
-        )
+        .ask(Who::Stranger, "GET", "/api/runs?project=alpha", Value::Null)
         .await;
     assert_eq!(status, 404);
 }

@@ -88,7 +88,7 @@ async fn what_another_project_has_is_answered_for_as_what_is_not_there(store: St
             }
             let ask = async |path: &str, body: &str| {
                 let body = serde_json::from_str(body).unwrap();
-                let (status, answer) = team.ask(Who::UnexpectedAnswer, method, path, body).await;
+                let (status, answer) = team.ask(Who::Stranger, method, path, body).await;
                 (status, without(&answer.to_string(), true))
             };
             let (there, absent) = (ask(&paths.0, &bodies.0).await, ask(&paths.1, &bodies.1).await);
@@ -104,4 +104,9 @@ async fn what_another_project_has_is_answered_for_as_what_is_not_there(store: St
         team.exported("alpha").await == before,
         "and nothing of it changed"
     );
+    let log = team.store.audit(None, None, 1000).await.unwrap();
+    let exports = log
+        .iter()
+        .filter(|line| line.action == "project.export" && line.subject == "alpha");
+    assert_eq!(exports.count(), 2, "a refused export leaves no line");
 }

@@ -211,7 +211,7 @@ async fn a_checkpoint_is_an_archive() {
     // Of another project nobody gets anything, whatever they know.
     let (status, _) = team
         .ask(
-            Who::UnexpectedAnswer,
+            Who::Stranger,
             "GET",
             "/api/projects/beta/trainings/TRAINING",
             Value::Null,
@@ -293,7 +293,7 @@ async fn what_a_training_came_to_is_offered_to_who_has_its_project() {
     let name = format!("training:{}", training.id);
     for who in ALL.into_iter().filter(|who| *who != Who::Nobody) {
         let expected = match who {
-            Who::UnexpectedAnswer => json!([]),
+            Who::Stranger => json!([]),
             _ => json!([name]),
         };
         assert_eq!(offered(who).await, expected, "{who:?}");
