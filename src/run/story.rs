@@ -1,6 +1,7 @@
 //! How a prompt came to be: every rewrite on the way from the seed.
 
 use capo_core::ids::CandidateId;
+use capo_core::journal::Origin;
 use capo_core::reading::metrics::{self, StudiedMetric};
 use capo_core::reading::{in_force, lineage};
 use capo_core::run_state::RunState;
@@ -39,7 +40,9 @@ fn step(state: &RunState, parent: CandidateId, child: CandidateId) -> Option<Ste
         .rewrites()
         .find(|((of, ..), rewritten)| *of == round && rewritten.child == Some(child))
         .and_then(|(_, rewritten)| rewritten.draft);
+    // The parent may have been criticised for a sibling's sake.
     let said = state.critique(draft.unwrap_or(parent), round);
+    let said = said.filter(|_| after.origin == Origin::Rewrite);
     let limits = in_force::limits(state, Some(round));
     let closed = state.rounds().get(round as usize);
     let score = |id: CandidateId| closed.and_then(|closed| closed.scores.get(&id));
