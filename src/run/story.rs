@@ -94,9 +94,11 @@ fn change(metric: &StudiedMetric, was: &Score, is: &Score, limits: &Limits) -> O
 
 #[cfg(test)]
 mod tests {
+    use capo_core::journal::Event;
+
     use super::*;
     use crate::diff::Change;
-    use crate::run::fixture::finished;
+    use crate::run::fixture::{events, finished, fold};
 
     #[test]
     fn every_rewrite_on_the_way_is_told_with_what_it_did() {
@@ -125,5 +127,21 @@ mod tests {
         }
         let seed = lineage::seed(&state).unwrap();
         assert!(super::story(&state, seed).is_empty());
+    }
+
+    #[test]
+    fn what_its_parent_was_told_led_to_no_paraphrase() {
+        let mut events = events(|_| {}, None);
+        for event in &mut events {
+            if let Event::Candidate(candidate) = event
+                && candidate.origin == Origin::Rewrite
+            {
+                candidate.origin = Origin::Paraphrase;
+            }
+        }
+        let state = fold(&events);
+        let story = story(&state, state.finished().unwrap().best.unwrap());
+        assert!(!story.is_empty());
+        assert!(story.iter().all(|step| step.said.is_empty()));
     }
 }
