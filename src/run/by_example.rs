@@ -62,6 +62,8 @@ pub struct ByExample {
     pub metrics: Vec<StudiedMetric>,
     /// In the order of the split.
     pub pairs: Vec<Pair>,
+    /// Examples that one of the prompts was not measured on.
+    pub missing: usize,
 }
 
 impl ByExample {
@@ -103,6 +105,7 @@ impl ByExample {
             best,
             workload: (workloads.len() > 1).then(|| name.clone()),
             metrics,
+            missing: positions.len() - pairs.len(),
             pairs,
         })
     }
@@ -117,14 +120,14 @@ impl ByExample {
             .map(str::to_owned)
             .to_vec();
         for metric in &self.metrics {
-            head.extend(["seed", "best"].map(|prompt| format!("{} {prompt}", metric.name())));
+            head.extend(["seed", "best"].map(|prompt| inert(format!("{} {prompt}", metric.name()))));
         }
         writer.write_record(&head).map_err(|error| error.to_string())?;
         for pair in &self.pairs {
             let mut row = vec![
-                pair.example.clone(),
+                inert(pair.example.clone()),
                 pair.fate.word().to_owned(),
-                pair.over.join("; "),
+                inert(pair.over.join("; ")),
             ];
             let values = pair.values.iter().flatten();
             row.extend(values.map(|value| value.map_or_else(String::new, |value| value.to_string())));
@@ -132,6 +135,15 @@ impl ByExample {
         }
         let bytes = writer.into_inner().map_err(|error| error.to_string())?;
         String::from_utf8(bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// Words of a stranger as a cell that no spreadsheet takes for a formula.
+fn inert(words: String) -> String {
+    if words.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        format!("'{words}")
+    } else {
+        words
     }
 }
 
@@ -148,16 +160,17 @@ fn fate(values: &[[Option<f64>; 2]]) -> Option<Fate> {
 
 #[cfg(test)]
 mod tests {
+    use capo_core::journal::Event;
     use capo_core::reading::comparison;
 
     use super::*;
-    use crate::run::fixture::finished;
+    use crate::run::fixture::{events, finished, fold};
 
     #[test]
     fn examples_add_up_to_the_difference_that_the_result_tells() {
         let state = finished();
-        let found = ByExample::best_and_seed(&state).unwrap();
-        assert_eq!(found.pairs.len(), 8);
+        let mut found = ByExample::best_and_seed(&state).unwrap();
+        assert_eq!((found.pairs.len(), found.missing), (8, 0));
         let differences = comparison::best_minus_seed(&state, Split::Evaluate).metrics;
         for (place, metric) in found.metrics.iter().enumerate() {
             let changes = found.pairs.iter().map(|pair| {
@@ -180,6 +193,19 @@ mod tests {
             csv.starts_with("example,result,over by itself,success seed,success best,"),
             "{csv}"
         );
+        found.pairs[0].example = "=1+1".into();
+        assert!(found.csv().unwrap().contains("\n'=1+1,"));
+    }
+
+    #[test]
+    fn an_example_that_one_prompt_lacks_is_counted() {
+        let mut events = events(|_| {}, None);
+        let held_out =
+            |event: &Event| matches!(event, Event::Rollout(rollout) if rollout.split == Split::Evaluate);
+        let last = events.iter().rposition(held_out).unwrap();
+        events.remove(last);
+        let found = ByExample::best_and_seed(&fold(&events)).unwrap();
+        assert_eq!((found.pairs.len(), found.missing), (7, 1));
     }
 
     #[test]

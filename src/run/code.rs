@@ -14,7 +14,7 @@ pub enum Language {
     Curl,
     /// Python, its standard library alone.
     Python,
-    /// TypeScript, as Node and browsers run it.
+    /// TypeScript, as Node runs it.
     TypeScript,
 }
 
@@ -73,7 +73,21 @@ fn of_table(table: &Value, prompt: &str, message: &str) -> Result<Call, String> 
         .as_str()
         .or(provider.base_url)
         .unwrap_or_default();
+    // A shell would take what begins like an option for one.
+    if !base
+        .get(..4)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
+    {
+        return Err("This study’s agent has no address over HTTP.".to_owned());
+    }
+    // A run takes the address with its version or without.
+    let version = match name {
+        "anthropic" | "mistral" | "ollama" => "/v1",
+        "gemini" => "/v1beta",
+        _ => "",
+    };
     let base = base.trim_end_matches('/');
+    let base = base.strip_suffix(version).unwrap_or(base);
     let model = table["model"].as_str().unwrap_or_default();
     let variable = match (table["api_key_env"].as_str(), provider.key) {
         (Some(stated), _) => Some(stated.to_owned()),
@@ -87,14 +101,14 @@ fn of_table(table: &Value, prompt: &str, message: &str) -> Result<Call, String> 
     let limit = table["max_tokens"].as_u64();
     let mut call = match name {
         "anthropic" => Call {
-            url: format!("{base}/v1/messages"),
+            url: format!("{base}{version}/messages"),
             key: variable.map(|variable| ("x-api-key", "", variable)),
             version: Some(("anthropic-version", "2023-06-01")),
             body: json!({ "model": model, "max_tokens": limit.unwrap_or(4096), "system": prompt, "messages": [user] }),
             text: r#"["content"][0]["text"]"#,
         },
         "gemini" => Call {
-            url: format!("{base}/v1beta/models/{model}:generateContent"),
+            url: format!("{base}{version}/models/{model}:generateContent"),
             key: variable.map(|variable| ("x-goog-api-key", "", variable)),
             version: None,
             body: json!({
@@ -104,20 +118,13 @@ fn of_table(table: &Value, prompt: &str, message: &str) -> Result<Call, String> 
             }),
             text: r#"["candidates"][0]["content"]["parts"][0]["text"]"#,
         },
-        _ => {
-            let path = if matches!(name, "mistral" | "ollama") {
-                "/v1"
-            } else {
-                ""
-            };
-            Call {
-                url: format!("{base}{path}/chat/completions"),
-                key: variable.map(|variable| ("Authorization", "Bearer ", variable)),
-                version: None,
-                body: json!({ "model": model, "messages": [{ "role": "system", "content": prompt }, user] }),
-                text: r#"["choices"][0]["message"]["content"]"#,
-            }
-        }
+        _ => Call {
+            url: format!("{base}{version}/chat/completions"),
+            key: variable.map(|variable| ("Authorization", "Bearer ", variable)),
+            version: None,
+            body: json!({ "model": model, "messages": [{ "role": "system", "content": prompt }, user] }),
+            text: r#"["choices"][0]["message"]["content"]"#,
+        },
     };
     let (settings, most) = match name {
         "gemini" => (&mut call.body["generationConfig"], "maxOutputTokens"),
@@ -187,7 +194,7 @@ fn typescript(call: &Call) -> String {
     format!(
         "const body = {};\nconst headers = {{ {} }};\n\
          const response = await fetch({}, {{ method: \"POST\", headers, body: JSON.stringify(body) }});\n\
-         const answer = await response.json();\nconsole.log(answer{});\n",
+         const answer: any = await response.json();\nconsole.log(answer{});\n",
         written(&call.body),
         headers(call, "process.env"),
         written(&json!(call.url)),
@@ -247,6 +254,16 @@ mod tests {
         let own = of(own).unwrap();
         assert_eq!(own.url, "http://127.0.0.1:8000/v1/chat/completions");
         assert!(!python(&own).contains("os.environ"));
+        for (provider, base) in [
+            ("ollama", "http://x:1/v1"),
+            ("ollama", "http://x:1"),
+            ("mistral", "http://x:1/v1/"),
+        ] {
+            let call = of(json!({ "provider": provider, "model": "m", "base_url": base })).unwrap();
+            assert_eq!(call.url, "http://x:1/v1/chat/completions");
+        }
         assert!(of(json!({ "provider": "simulated", "model": "sim-medium" })).is_err());
+        assert!(of(json!({ "provider": "openai", "model": "m", "base_url": "-K/etc/x" })).is_err());
+        assert!(of(json!({ "provider": "openai-compatible", "model": "m" })).is_err());
     }
 }

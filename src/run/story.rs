@@ -1,6 +1,7 @@
 //! How a prompt came to be: every rewrite on the way from the seed.
 
 use capo_core::ids::CandidateId;
+use capo_core::journal::Origin;
 use capo_core::reading::metrics::{self, StudiedMetric};
 use capo_core::reading::{in_force, lineage};
 use capo_core::run_state::RunState;
@@ -39,7 +40,9 @@ fn step(state: &RunState, parent: CandidateId, child: CandidateId) -> Option<Ste
         .rewrites()
         .find(|((of, ..), rewritten)| *of == round && rewritten.child == Some(child))
         .and_then(|(_, rewritten)| rewritten.draft);
+    // The parent may have been criticised for a sibling's sake.
     let said = state.critique(draft.unwrap_or(parent), round);
+    let said = said.filter(|_| after.origin == Origin::Rewrite);
     let limits = in_force::limits(state, Some(round));
     let closed = state.rounds().get(round as usize);
     let score = |id: CandidateId| closed.and_then(|closed| closed.scores.get(&id));
@@ -91,9 +94,11 @@ fn change(metric: &StudiedMetric, was: &Score, is: &Score, limits: &Limits) -> O
 
 #[cfg(test)]
 mod tests {
+    use capo_core::journal::Event;
+
     use super::*;
     use crate::diff::Change;
-    use crate::run::fixture::finished;
+    use crate::run::fixture::{events, finished, fold};
 
     #[test]
     fn every_rewrite_on_the_way_is_told_with_what_it_did() {
@@ -122,5 +127,21 @@ mod tests {
         }
         let seed = lineage::seed(&state).unwrap();
         assert!(super::story(&state, seed).is_empty());
+    }
+
+    #[test]
+    fn what_its_parent_was_told_led_to_no_paraphrase() {
+        let mut events = events(|_| {}, None);
+        for event in &mut events {
+            if let Event::Candidate(candidate) = event
+                && candidate.origin == Origin::Rewrite
+            {
+                candidate.origin = Origin::Paraphrase;
+            }
+        }
+        let state = fold(&events);
+        let story = story(&state, state.finished().unwrap().best.unwrap());
+        assert!(!story.is_empty());
+        assert!(story.iter().all(|step| step.said.is_empty()));
     }
 }

@@ -1,11 +1,12 @@
 //! Which prompt of a finished run is the best under other thresholds.
 
-use std::sync::Arc;
-
-use capo_core::reading::in_force;
+use capo_core::ids::CandidateId;
+use capo_core::reading::examples::Examples;
 use capo_core::reading::metrics::{Aims, StudiedMetric};
 use capo_core::reading::standing::{Scored, better};
+use capo_core::reading::{in_force, measured};
 use capo_core::run_state::RunState;
+use capo_core::workload::Split;
 
 use super::map::Map;
 
@@ -16,24 +17,33 @@ pub struct TradeOff {
     pub objective: StudiedMetric,
     /// The constraints, each with the threshold that the run ended with.
     pub constraints: Vec<(StudiedMetric, f64)>,
-    scored: Vec<Arc<Scored>>,
+    /// The prompt that the run returned.
+    pub returned: Option<CandidateId>,
+    scored: Vec<Scored>,
 }
 
 impl TradeOff {
-    /// The choice of a run that has ended; `None` without constraints.
+    /// The choice of a run that has ended, among the prompts measured on every search example: batches of rounds do not
+    /// compare. `None` without constraints, or where no prompt is.
     pub fn of(state: &RunState, map: &Map) -> Option<Self> {
-        state.finished()?;
+        let returned = state.finished()?.best;
         let aims = Aims::of(state)?;
+        let all = Examples::whole(state, Split::Optimize);
+        let scored = map.places.iter();
+        let scored: Vec<Scored> = scored
+            .filter_map(|place| on_all(state, &aims, &place.scored, &all))
+            .collect();
         let thresholds = in_force::thresholds(state, None);
         let constraints = aims.constraints.into_iter().filter_map(|metric| {
             let threshold = *thresholds.get(metric.name())?;
             Some((metric, threshold))
         });
         let constraints: Vec<(StudiedMetric, f64)> = constraints.collect();
-        (!constraints.is_empty()).then(|| Self {
+        (!constraints.is_empty() && !scored.is_empty()).then(|| Self {
             objective: aims.objective,
             constraints,
-            scored: map.places.iter().map(|place| Arc::clone(&place.scored)).collect(),
+            returned,
+            scored,
         })
     }
 
@@ -71,7 +81,7 @@ impl TradeOff {
                 but == Some(place) || cost.is_some_and(|cost| cost <= *threshold)
             })
         };
-        self.scored.iter().map(AsRef::as_ref).filter(keeps)
+        self.scored.iter().filter(keeps)
     }
 
     fn cost(&self, scored: &Scored, place: usize) -> Option<f64> {
@@ -80,10 +90,21 @@ impl TradeOff {
     }
 }
 
+/// A prompt by its means on all of these examples, whichever its score is of.
+fn on_all(state: &RunState, aims: &Aims, scored: &Scored, all: &Examples) -> Option<Scored> {
+    let of = |metric: &StudiedMetric| measured::complete(state, &scored.candidate, metric, all);
+    let cost = |metric: &StudiedMetric| Some((metric.name().to_owned(), of(metric)?));
+    Some(Scored {
+        objective: of(&aims.objective)?,
+        costs: aims.constraints.iter().map(cost).collect::<Option<_>>()?,
+        ..scored.clone()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::fixture::finished;
+    use crate::run::fixture::{events, finished, fold};
 
     #[test]
     fn what_is_best_under_a_threshold_lies_on_its_front() {
@@ -115,5 +136,29 @@ mod tests {
                 .collect();
             assert!(costs.windows(2).all(|pair| pair[0] < pair[1]), "{costs:?}");
         }
+    }
+
+    #[test]
+    fn a_prompt_that_a_batch_alone_has_seen_is_no_choice() {
+        let state = fold(&events(
+            |study| {
+                study.study.batch = Some(5);
+                study.study.rounds = capo_core::study::Rounds::Count(6);
+            },
+            None,
+        ));
+        let map = Map::new(&state);
+        let on_batch = map.places.iter().filter(|place| place.scored.objective.n < 12);
+        assert!(on_batch.count() > 0);
+        let trade_off = TradeOff::of(&state, &map).unwrap();
+        let mut chosen_among = trade_off.scored.iter();
+        assert!(chosen_among.all(|scored| scored.objective.n == 12));
+        let returned = state.finished().unwrap().best;
+        assert!(
+            trade_off
+                .scored
+                .iter()
+                .any(|scored| Some(scored.candidate) == returned)
+        );
     }
 }

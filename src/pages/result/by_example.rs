@@ -7,7 +7,7 @@ use leptos_router::components::A;
 use super::take_away::file_name;
 use crate::components::{Spacer, Window};
 use crate::download;
-use crate::format::{NOTHING, count};
+use crate::format::{NOTHING, count, counted};
 use crate::live::Run;
 use crate::pages::candidate::held_out_trace;
 use crate::run::by_example::{ByExample, Fate, Pair};
@@ -90,6 +90,15 @@ pub(super) fn ByExamplePlate(run: Run) -> impl IntoView {
                 .collect_view()
         })
     };
+    let left_out = move || {
+        let missing = found.with(|found| found.as_ref().map_or(0, |found| found.missing));
+        (missing > 0).then(|| {
+            format!(
+                " Not measured with both prompts: {}.",
+                counted(missing, "example")
+            )
+        })
+    };
     let failed = RwSignal::new(None::<String>);
     let take = move |_| {
         let csv = found.with_untracked(|found| found.as_ref().map(ByExample::csv));
@@ -150,6 +159,7 @@ pub(super) fn ByExamplePlate(run: Run) -> impl IntoView {
                 <p class="reading">
                     "Became: by the objective, else by the costs. A threshold holds for the mean, so single examples may be over it. \
                      Each leads to its trace with the best prompt."
+                    {left_out}
                 </p>
                 {move || failed.get().map(|why| view! { <p class="note is-i" role="alert">{why}</p> })}
             </section>

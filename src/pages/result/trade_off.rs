@@ -60,7 +60,7 @@ pub(super) fn TradeOffPlate(
                         <span class="letter" aria-hidden="true">{letter}</span>
                         <span>
                             "Other thresholds "
-                            <span class="unit">"no model is asked: every prompt is measured already"</span>
+                            <span class="unit">"no model is asked: prompts measured on every search example"</span>
                         </span>
                     </h2>
                 </header>
@@ -141,12 +141,19 @@ fn best(choice: &TradeOff, thresholds: &[f64]) -> Sentence {
     let constraints = choice.constraints.iter().map(|(metric, _)| metric);
     let figures = std::iter::once(&choice.objective).chain(constraints);
     let figures: Vec<String> = figures.filter_map(|metric| figure(best, metric)).collect();
-    Sentence::new("Under these thresholds ")
+    let sentence = Sentence::new("Under these thresholds ")
         .prompt(best.candidate)
         .text(format!(
-            " is the best: {} on the search examples.",
+            " is the best: {} on the search examples, chance aside.",
             figures.join(", ")
-        ))
+        ));
+    match choice.returned {
+        // Other thresholds, or a study that asks for more than means.
+        Some(returned) if returned != best.candidate => {
+            sentence.text(" The run returned ").prompt(returned).text(".")
+        }
+        _ => sentence,
+    }
 }
 
 fn figure(scored: &Scored, metric: &StudiedMetric) -> Option<String> {
@@ -169,6 +176,7 @@ fn Front(choice: Memo<Option<TradeOff>>, thresholds: Memo<Vec<f64>>, moved: usiz
     metrics.map(|metrics| {
         let [cost, objective] = metrics.clone().map(|metric| metric.label());
         let title = format!("{objective} against {}", metrics[0].phrase());
+        let region = format!("{title}, scrolls sideways");
         let rows = move || {
             let front = choice.with(|choice| {
                 let choice = choice.as_ref()?;
@@ -181,16 +189,18 @@ fn Front(choice: Memo<Option<TradeOff>>, thresholds: Memo<Vec<f64>>, moved: usiz
         view! {
             <details class="fold">
                 <summary>{title}</summary>
-                <table>
-                    <thead>
-                        <tr>
-                            <th scope="col">"Wins from here on"</th>
-                            <th scope="col" class="num">{cost}</th>
-                            <th scope="col" class="num">{objective}</th>
-                        </tr>
-                    </thead>
-                    <tbody>{rows}</tbody>
-                </table>
+                <div class="scroll" tabindex="0" role="group" aria-label=region>
+                    <table>
+                        <thead>
+                            <tr>
+                                <th scope="col">"Wins from here on"</th>
+                                <th scope="col" class="num">{cost}</th>
+                                <th scope="col" class="num">{objective}</th>
+                            </tr>
+                        </thead>
+                        <tbody>{rows}</tbody>
+                    </table>
+                </div>
             </details>
         }
     })

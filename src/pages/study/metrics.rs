@@ -161,10 +161,13 @@ fn rename(study: &mut Study, index: usize, name: String) {
     place.set(study, "name", Some(name.into()));
 }
 
-/// Makes a metric of a table one of the type of this name.
-pub(super) fn become_type_named(draft: &mut Draft, index: usize, name: &str) {
+/// Makes the metric of a table that is the objective one of the type of this name.
+pub(super) fn aim_at(draft: &mut Draft, name: &str) {
     let types = variants(&schemas::workload("table")["properties"]["metric"]["items"], TYPE);
-    if let Some((name, _, schema)) = types.iter().find(|(known, ..)| known == name) {
+    let mut metrics = listed(&draft.study).iter();
+    let index = metrics.position(|metric| metric["name"] == draft.study.objective.metric);
+    let of_name = types.iter().find(|(known, ..)| known == name);
+    if let Some((index, (name, _, schema))) = index.zip(of_name) {
         become_type(draft, index, name, &settings(schema));
     }
 }

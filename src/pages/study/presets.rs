@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::draft::Draft;
 use super::form::Form;
-use super::metrics::become_type_named;
+use super::metrics::aim_at;
 use super::place::Place;
 
 /// What answers are.
@@ -14,28 +14,31 @@ struct Template {
     prompt: &'static str,
     /// How an answer is compared with what is expected.
     compared_by: &'static str,
-    /// The message about an example, where it is not the column of questions alone.
-    message: Option<&'static str>,
+    /// Whether the message about an example begins with its context.
+    has_context: bool,
 }
+
+/// The column of contexts, before what is asked.
+const CONTEXT: &str = "{{ context }}\n\n";
 
 static TEMPLATES: [Template; 3] = [
     Template {
         title: "Classify",
         prompt: "Classify the text. Write nothing but the label.",
         compared_by: "normalized",
-        message: None,
+        has_context: false,
     },
     Template {
         title: "Extract",
         prompt: "Find what is asked for in the text. Write it as it stands there, and nothing else.",
         compared_by: "f1",
-        message: None,
+        has_context: false,
     },
     Template {
         title: "Answer from context",
         prompt: "Answer the question by the context alone. Where the context does not say it, say so.",
         compared_by: "f1",
-        message: Some("{{ context }}\n\n{{ question }}"),
+        has_context: true,
     },
 ];
 
@@ -81,9 +84,18 @@ impl Template {
             draft.study.prompt.file = None;
             draft.study.prompt.text = Some(self.prompt.to_owned());
         }
-        become_type_named(draft, 0, self.compared_by);
-        if let Some(message) = self.message {
-            Place::Workload.set(&mut draft.study, "user", Some(message.into()));
+        aim_at(draft, self.compared_by);
+        let message = Place::Workload.text(&draft.study, "user");
+        let asked = message.strip_prefix(CONTEXT).unwrap_or(&message);
+        let asked = if asked.is_empty() && self.has_context {
+            "{{ question }}"
+        } else {
+            asked
+        };
+        // A message of somebody's own stays: it is more than a column.
+        if asked.starts_with("{{") && asked.find("}}") == Some(asked.len() - 2) {
+            let context = if self.has_context { CONTEXT } else { "" };
+            Place::Workload.set(&mut draft.study, "user", Some(format!("{context}{asked}").into()));
         }
     }
 }
@@ -122,7 +134,10 @@ pub(super) fn Templates() -> impl IntoView {
                 <span class="lab">"Begin with"</span>
                 {TEMPLATES.iter().map(button).collect_view()}
             </div>
-            <p class="note">"Each sets how answers are compared, and the seed prompt unless you wrote one."</p>
+            <p class="note">
+                "Each sets how answers are compared, and the seed prompt unless you wrote one. Answer from context puts the \
+                 column context before what is asked."
+            </p>
         </div>
     }
 }
@@ -184,5 +199,30 @@ mod tests {
         draft.study.prompt.text = Some("Mine.".into());
         TEMPLATES[0].take(&mut draft);
         assert_eq!(draft.study.prompt.text.as_deref(), Some("Mine."));
+    }
+
+    #[test]
+    fn a_template_compares_by_the_objective_and_adds_no_more_than_the_context() {
+        let mut draft = Draft::new().unwrap();
+        draft.take_kind("table");
+        let [(_, length, threshold), ..] = costs();
+        keep(&mut draft, &length, threshold);
+        draft.study.workload["metric"].as_array_mut().unwrap().reverse();
+        for (before, after) in [
+            ("{{ input }}", ["{{ input }}", "{{ context }}\n\n{{ input }}"]),
+            ("Now: {{ a }} {{ b }}", ["Now: {{ a }} {{ b }}"; 2]),
+        ] {
+            Place::Workload.set(&mut draft.study, "user", Some(before.into()));
+            for place in [2, 0, 2, 1] {
+                TEMPLATES[place].take(&mut draft);
+                let message = Place::Workload.text(&draft.study, "user");
+                assert_eq!(message, after[usize::from(TEMPLATES[place].has_context)]);
+            }
+        }
+        let metrics = &draft.study.workload["metric"];
+        assert_eq!(
+            (&metrics[0]["type"], &metrics[1]["type"]),
+            (&json!("length"), &json!("f1"))
+        );
     }
 }
