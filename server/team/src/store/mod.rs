@@ -43,9 +43,9 @@ use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{Any, AnyPool, Connection as _, Row, Transaction};
 
-pub use audit::{Actor, Entry};
 #[cfg(test)]
 pub(crate) use audit::REFUSALS;
+pub use audit::{Actor, Entry};
 pub use backup::{back_up, make_ready};
 pub use certificates::{Tested, TestingRun};
 pub use checkpoints::KeptCheckpoint;
