@@ -4,6 +4,7 @@ use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::study::{Format, Rounds, Study, StudyError};
 use capo_models::prices::PriceTable;
+use capo_models::providers::SIMULATED;
 use capo_models::{ProviderName, serving};
 use serde_json::Value;
 
@@ -92,7 +93,7 @@ pub fn has_own_agent(study: &Study) -> bool {
 
 /// Whether everybody who answers is simulated: every model, and no agent or scorer of somebody's own.
 pub fn is_simulated(study: &Study) -> bool {
-    let simulated = |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
+    let simulated = |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == SIMULATED);
     !capo_workloads::asks_outside(&study.workload)
         && study.asked_models().next().is_some()
         && study.asked_models().all(simulated)
@@ -107,17 +108,8 @@ pub fn needs_network(study: &Study) -> bool {
 
 /// A method's name as people write it.
 pub fn method_name(method: &str) -> String {
-    match method {
-        "capo" => "CAPO".into(),
-        "capo-ea" => "CAPO (EA)".into(),
-        "apo" => "APO".into(),
-        "gepa" => "GEPA".into(),
-        "mopo" => "MOPO".into(),
-        "evoprompt-ga" => "EvoPrompt-GA".into(),
-        "evoprompt-de" => "EvoPrompt-DE".into(),
-        "dcapo" => "DCAPO".into(),
-        other => other.to_owned(),
-    }
+    let known = methods::ALL.iter().find(|entry| entry.name == method);
+    known.map_or(method, |entry| entry.title).to_owned()
 }
 
 /// Rounds the search is to go through; `None` until the budget is spent.

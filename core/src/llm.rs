@@ -301,7 +301,10 @@ impl LlmError {
             kind,
             message: message.into(),
             retryable,
-            usage: CallUsage::default(),
+            usage: CallUsage {
+                usd: Some(0.0),
+                ..CallUsage::default()
+            },
         }
     }
 }

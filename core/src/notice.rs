@@ -1,4 +1,4 @@
-//! What a person is told while a provider or an agent does not answer.
+//! Notices: what a person is told while a provider or an agent does not answer.
 
 use std::fmt;
 use std::rc::Rc;

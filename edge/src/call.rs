@@ -1,4 +1,4 @@
-//! A call to a model with a shared key: admitted by the gate, set aside, sent, counted, settled.
+//! A call to a model with a shared key: let through by the gate, set aside, sent, counted, settled.
 
 use std::pin::pin;
 use std::sync::{Arc, LazyLock};
@@ -33,7 +33,7 @@ const WAITING: usize = 16;
 /// What tokens cost.
 pub(crate) static PRICES: LazyLock<Arc<PriceTable>> = LazyLock::new(|| Arc::new(PriceTable::shipped()));
 
-/// A request that the gate admits, ready to be sent.
+/// A request that the gate lets through, ready to be sent.
 pub(crate) struct Call {
     ledger: Ledger,
     /// What it counts towards.
@@ -54,7 +54,7 @@ impl Call {
     ///
     /// # Errors
     /// Why not.
-    pub(crate) fn admit(
+    pub(crate) fn check(
         env: &Env,
         configuration: &Configuration,
         origins: Vec<String>,
@@ -75,7 +75,7 @@ impl Call {
             _ => [Limits::default(); 3],
         };
         let mut upstream = gateway.check(caller.as_ref(), key.map(|key| &key.shared), &limits, asked)?;
-        // The gate admits nobody without a key, and nobody who pays for nothing.
+        // The gate lets nobody through without a key, and nobody who pays for nothing.
         let (Some(caller), Some((name, _)), Some(key)) = (caller, payer, key) else {
             return Err(Refusal::missing());
         };

@@ -23,10 +23,10 @@ pub(crate) async fn proxy(
 ) -> Result<Response, Refusal> {
     let headers = plain(request.headers());
     let network = network(&headers);
-    let call = match admit(request, env, &configuration, &headers).await {
+    let call = match check(request, env, &configuration, &headers).await {
         Ok(call) => call,
         Err(refusal) => {
-            // Those that are admitted are counted when something is set aside for them.
+            // Those that are let through are counted when something is set aside for them.
             Ledger::count(env, &configuration, network, None).await?;
             return Err(refusal);
         }
@@ -38,7 +38,7 @@ pub(crate) async fn proxy(
 }
 
 /// Reads a request, and has the gate decide.
-async fn admit(
+async fn check(
     mut request: Request,
     env: &Env,
     configuration: &Configuration,
@@ -74,7 +74,7 @@ async fn admit(
         body: &body,
     };
     let origins = vec![url.origin().ascii_serialization()];
-    Call::admit(env, configuration, origins, caller, payer, key, &asked)
+    Call::check(env, configuration, origins, caller, payer, key, &asked)
 }
 
 /// On whose account a member asks, see [`Caller::paying`].

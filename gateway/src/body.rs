@@ -1,5 +1,6 @@
 //! What the body of a request asks for, and what the gateway adds to it.
 
+use capo_models::providers::Provider;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{Operation, Route};
@@ -43,9 +44,11 @@ impl Operation {
     }
 
     /// The fields that may hold the most tokens of one answer; the first one is set where none is.
-    fn max_fields(self, provider: &str) -> &'static [&'static str] {
+    fn max_fields(self, provider: &Provider) -> &'static [&'static str] {
         match self {
-            Self::Chat if provider == "openai" => &["max_completion_tokens", "max_tokens"],
+            Self::Chat if provider.max_tokens == "max_completion_tokens" => {
+                &["max_completion_tokens", "max_tokens"]
+            }
             Self::Chat => &["max_tokens", "max_completion_tokens"],
             Self::Responses => &["max_output_tokens"],
             Self::Messages => &["max_tokens"],
@@ -132,7 +135,7 @@ impl Body {
     /// When a maximum or the number of answers is no whole number.
     pub(crate) fn bound_output(
         &mut self,
-        provider: &str,
+        provider: &Provider,
         default: Option<u64>,
     ) -> Result<Option<u64>, Problem> {
         let [first, ..] = *self.operation.max_fields(provider) else {
@@ -160,13 +163,12 @@ impl Body {
         Ok(most.or(default).map(|most| most.saturating_mul(answers)))
     }
 
-    /// The body to send. A streamed chat is asked for its usage, except from Mistral, which always reports it and knows
-    /// no such question. The body is written anew, so that what was checked is what the provider reads: a field that
-    /// was given twice is sent once.
-    pub(crate) fn into_bytes(mut self, provider: &str) -> Vec<u8> {
+    /// The body to send. A streamed chat is asked for its usage where it tells it no other way. The body is written anew,
+    /// so that what was checked is what the provider reads: a field that was given twice is sent once.
+    pub(crate) fn into_bytes(mut self, provider: &Provider) -> Vec<u8> {
         if self.operation == Operation::Chat {
             self.fields.shift_remove("stream_options");
-            if self.fields.get("stream") == Some(&Value::Bool(true)) && provider != "mistral" {
+            if self.fields.get("stream") == Some(&Value::Bool(true)) && provider.usage_on_request {
                 let options = json!({ "include_usage": true });
                 self.fields.insert("stream_options".to_owned(), options);
             }
@@ -177,7 +179,13 @@ impl Body {
 
 #[cfg(test)]
 mod tests {
+    use capo_models::ProviderName;
+
     use super::*;
+
+    fn provider(name: &str) -> &'static Provider {
+        ProviderName::find(name).expect("a provider").get()
+    }
 
     /// Reads a body; `m` is the model in the paths of Gemini's API.
     fn body(operation: &str, body: &str) -> Result<Body, Problem> {
@@ -217,7 +225,9 @@ mod tests {
             .lines()
         {
             let [operation, expected, text] = [0, 1, 2].map(|i| line.trim().splitn(3, ' ').nth(i).unwrap());
-            let bound = body(operation, text).unwrap().bound_output("openai", None);
+            let bound = body(operation, text)
+                .unwrap()
+                .bound_output(provider("openai"), None);
             let bound = bound.map_or_else(|problem| problem.status.to_string(), |bound| format!("{bound:?}"));
             assert_eq!(bound, expected, "{line}");
         }
@@ -236,10 +246,10 @@ mod tests {
             embeddings openai {"model":"m"} {"model":"m"}"#
             .lines()
         {
-            let [operation, provider, given, sent] = [0, 1, 2, 3].map(|i| line.trim().split(' ').nth(i).unwrap());
+            let [operation, name, given, sent] = [0, 1, 2, 3].map(|i| line.trim().split(' ').nth(i).unwrap());
             let mut body = body(operation, given).unwrap();
-            body.bound_output(provider, Some(9)).unwrap();
-            assert_eq!(String::from_utf8(body.into_bytes(provider)).unwrap(), sent);
+            body.bound_output(provider(name), Some(9)).unwrap();
+            assert_eq!(String::from_utf8(body.into_bytes(provider(name))).unwrap(), sent);
         }
     }
 

@@ -88,7 +88,7 @@ mod tests {
         value.as_str().unwrap()
     }
 
-    fn admit(accounts: &mut [Account], sent: &Value) -> Result<(UpstreamRequest, Reservation), Problem> {
+    fn check(accounts: &mut [Account], sent: &Value) -> Result<(UpstreamRequest, Reservation), Problem> {
         let origins = vec!["https://capo.example".to_owned()];
         let (prices, max_body) = (Arc::new(PriceTable::shipped()), MAX_BODY);
         let gateway = Gateway {
@@ -185,10 +185,10 @@ mod tests {
                 consumption,
             });
             let sent = case["sent"].as_array().unwrap();
-            let admitted: Vec<_> = sent.iter().map(|sent| admit(&mut accounts, sent)).collect();
-            let received = admitted.iter().filter(|admitted| admitted.is_ok()).count();
-            let answered = admitted.into_iter().map(|admitted| match admitted {
-                Ok(admitted) => respond(&mut accounts, &admitted, &case["answer"]),
+            let checked: Vec<_> = sent.iter().map(|sent| check(&mut accounts, sent)).collect();
+            let received = checked.iter().filter(|checked| checked.is_ok()).count();
+            let answered = checked.into_iter().map(|checked| match checked {
+                Ok(call) => respond(&mut accounts, &call, &case["answer"]),
                 Err(problem) => (problem.status, String::new(), Some(problem)),
             });
             let mut answered: Vec<_> = answered.collect();

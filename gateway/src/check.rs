@@ -174,8 +174,8 @@ impl Gateway {
         }
         let provider = key.record().provider.get();
         let default = is_limited.then(|| rule.default_max_output.unwrap_or(DEFAULT_MAX_OUTPUT));
-        let output = body.bound_output(provider.name, default)?;
-        let bytes = body.into_bytes(provider.name);
+        let output = body.bound_output(provider, default)?;
+        let bytes = body.into_bytes(provider);
         let input = (bytes.len() as u64).saturating_add(ADDED_INPUT);
         let cost = rates
             .zip(output)

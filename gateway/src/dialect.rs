@@ -1,6 +1,6 @@
 //! The APIs that providers serve, and which of their endpoints are passed on.
 
-use capo_models::providers::Provider;
+use capo_models::providers::{Api, Provider};
 use http::Method;
 use serde_json::json;
 
@@ -73,15 +73,13 @@ impl Operation {
 }
 
 impl Dialect {
-    /// What a provider speaks; `None` for models in this process. A provider is taken for OpenAI-compatible unless
-    /// this says otherwise.
+    /// What a provider speaks; `None` for models in this process.
     pub(crate) fn of(provider: &Provider) -> Option<Self> {
-        match provider.name {
-            _ if provider.in_process => None,
-            "anthropic" => Some(Self::Anthropic),
-            "gemini" => Some(Self::Gemini),
-            _ => Some(Self::OpenAi),
-        }
+        (!provider.in_process).then_some(match provider.api {
+            Api::OpenAi => Self::OpenAi,
+            Api::Anthropic => Self::Anthropic,
+            Api::Gemini => Self::Gemini,
+        })
     }
 
     /// Every endpoint that is passed on. Paths lie below the API's version; `{model}` is the name of a model.

@@ -94,16 +94,9 @@ impl TryFrom<KeyRecord> for SharedKey {
     }
 }
 
-/// Where the paths of a provider's API begin, with a slash at its end. Some base URLs may leave out the API's version in
-/// `capo-models`; all others hold it.
+/// Where the paths of a provider's API begin, with a slash at its end.
 fn root_of(provider: &Provider, base_url: &str) -> String {
-    let version = match provider.name {
-        "gemini" => "/v1beta",
-        "anthropic" | "mistral" | "ollama" => "/v1",
-        _ => "",
-    };
-    let root = base_url.trim_end_matches('/');
-    format!("{}{version}/", root.strip_suffix(version).unwrap_or(root))
+    provider.root(base_url) + "/"
 }
 
 /// The host as an IP address, if it is written as one.

@@ -32,7 +32,7 @@ pub enum Scope {
 pub struct Limits {
     /// Money.
     pub usd_per_day: Option<NanoUsd>,
-    /// Requests admitted, whatever came of them.
+    /// Requests let through, whatever came of them.
     pub requests_per_day: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ pub struct Consumption {
     pub used: NanoUsd,
     /// Reserved for requests that are under way.
     pub reserved: NanoUsd,
-    /// Requests admitted.
+    /// Requests let through.
     pub requests: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct Reservation {
 
 impl Account {
     /// Refuses a request that does not fit.
-    fn admit(&self, amount: NanoUsd, day: u64) -> Result<(), Problem> {
+    fn check(&self, amount: NanoUsd, day: u64) -> Result<(), Problem> {
         let Consumption {
             used,
             reserved,
@@ -100,7 +100,7 @@ impl Account {
     }
 }
 
-/// Admits a request that may cost `amount` and sets that aside in every account. `day` is the UTC day, counted from
+/// Lets a request through that may cost `amount` and sets that aside in every account. `day` is the UTC day, counted from
 /// 1970-01-01, whose consumption the accounts hold.
 ///
 /// # Errors
@@ -109,7 +109,7 @@ impl Account {
 pub fn reserve(accounts: &mut [Account], amount: NanoUsd, day: u64) -> Result<Reservation, Problem> {
     accounts
         .iter()
-        .try_for_each(|account| account.admit(amount, day))?;
+        .try_for_each(|account| account.check(amount, day))?;
     for Account { consumption, .. } in accounts {
         consumption.reserved = consumption.reserved.plus(amount);
         consumption.requests = consumption.requests.saturating_add(1);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_requests_for_the_last_cent_one_is_admitted() {
+    fn of_two_requests_for_the_last_cent_one_is_let_through() {
         let [cent, some, most] = [10_000_000, 2_000_000, 7_000_000].map(NanoUsd::from);
         let mut accounts = [
             account(Scope::Member, Some(cent.get()), None),
@@ -198,14 +198,14 @@ mod tests {
             let scopes = [Scope::Member, Scope::Member, Scope::Project];
             let mut accounts = [0, 1, 2].map(|i| account(scopes[i], Some(limits[i]), Some(limits[i] / 4)));
             let mut open: Vec<(usize, Reservation)> = Vec::new();
-            let (mut paid, mut admitted) = ([0; 3], [0; 3]);
+            let (mut paid, mut allowed) = ([0; 3], [0; 3]);
             for (begins, member, amount, percent) in steps {
                 if begins {
                     let mut of_request = [accounts[member], accounts[2]];
                     if let Ok(reservation) = reserve(&mut of_request, NanoUsd::from(amount), 0) {
                         [accounts[member], accounts[2]] = of_request;
-                        admitted[member] += 1;
-                        admitted[2] += 1;
+                        allowed[member] += 1;
+                        allowed[2] += 1;
                         open.push((member, reservation));
                     }
                 } else if !open.is_empty() {
@@ -220,8 +220,8 @@ mod tests {
                     let under_way = open.iter().filter(|(member, _)| i == 2 || *member == i);
                     let reserved: u64 = under_way.map(|(_, reservation)| reservation.amount.get()).sum();
                     let counted = (consumption.used.get(), consumption.reserved.get(), consumption.requests);
-                    proptest::prop_assert_eq!(counted, (paid[i], reserved, admitted[i]));
-                    proptest::prop_assert!(paid[i] + reserved <= limits[i] && admitted[i] <= limits[i] / 4);
+                    proptest::prop_assert_eq!(counted, (paid[i], reserved, allowed[i]));
+                    proptest::prop_assert!(paid[i] + reserved <= limits[i] && allowed[i] <= limits[i] / 4);
                 }
             }
         }

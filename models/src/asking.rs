@@ -8,9 +8,10 @@ use rig_core::completion::{CompletionRequest, GenerationOptions, Reasoning};
 use serde_json::Value;
 
 use crate::conversation::{self, Turns};
+use crate::effort::ReasoningEffort;
 use crate::providers::{Access, Account};
 use crate::reasoning::{known, never_thinks, reasoning};
-use crate::spec::{ModelSpec, ReasoningEffort};
+use crate::spec::ModelSpec;
 use crate::transport::Recorder;
 
 impl ModelSpec {
@@ -37,19 +38,26 @@ pub(crate) struct Asking {
     pub(crate) reasoning: Option<Reasoning>,
     /// Whether the provider samples by seed.
     pub(crate) seeds: bool,
+    /// Whether the provider refuses turns without the thoughts that came with them.
+    pub(crate) keeps_turns: bool,
 }
 
 impl Asking {
     /// What a table asks of its model.
     pub(crate) fn of(spec: &ModelSpec, model: &str) -> Self {
         let provider = spec.provider.get();
+        let reasoning = spec
+            .reasoning_effort
+            .map(|effort| reasoning(provider, model, effort));
+        let thinks = reasoning.map(|reasoning| reasoning != Reasoning::Off);
         Self {
             temperature: spec.temperature,
             max_tokens: spec.max_tokens.map(|tokens| u64::from(tokens.get())),
-            reasoning: spec
-                .reasoning_effort
-                .map(|effort| reasoning(provider, model, effort)),
+            reasoning,
             seeds: provider.seeds,
+            keeps_turns: provider
+                .keeps_thoughts
+                .is_some_and(|usual| thinks.unwrap_or(usual)),
         }
     }
 }
@@ -84,8 +92,11 @@ fn check_temperature(spec: &ModelSpec, model: &str) -> Result<(), String> {
         Some(Sampling::ReasoningOff) if spec.reasoning_effort != Some(ReasoningEffort::None) => {
             "leave it out, or write reasoning_effort = \"none\""
         }
-        _ if provider.name == "anthropic" && temperature > 1.0 => {
-            return Err("`temperature` is from 0 to 1 at Anthropic".to_owned());
+        _ if temperature > provider.max_temperature => {
+            return Err(format!(
+                "`temperature` is from 0 to {} at {}",
+                provider.max_temperature, provider.title
+            ));
         }
         _ => return Ok(()),
     };
@@ -104,10 +115,11 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
     let effort = spec
         .reasoning_effort
         .filter(|effort| *effort != ReasoningEffort::None);
-    if provider.name == "anthropic" && spec.temperature.is_some() && effort.is_some() {
-        return Err(
-            "Anthropic takes no `temperature` beside `reasoning_effort`; leave one of the two out".to_owned(),
-        );
+    if !provider.thinks_at_temperature && spec.temperature.is_some() && effort.is_some() {
+        return Err(format!(
+            "{} takes no `temperature` beside `reasoning_effort`; leave one of the two out",
+            provider.title
+        ));
     }
     if effort.is_some() && never_thinks(provider, model) {
         return Err(format!(

@@ -12,7 +12,7 @@ use capo_core::llm::{
 };
 use futures::future::{Either, LocalBoxFuture, select};
 use http::{HeaderMap, StatusCode};
-use rig_core::completion::{CompletionRequest, CompletionResponse, Reasoning};
+use rig_core::completion::{CompletionRequest, CompletionResponse};
 use rig_core::wire::Operation;
 use rig_core::{DynModel, ProviderError};
 
@@ -87,14 +87,7 @@ impl Llm for Client {
     }
 
     fn keeps_turns(&self) -> bool {
-        // Claude refuses a tool's answer after a turn without its thoughts, Gemini one without its signature.
-        let provider = self.name.split('/').next().unwrap_or_default();
-        let thinks = self.asking.reasoning.map(|reasoning| reasoning != Reasoning::Off);
-        match provider {
-            "gemini" => thinks.unwrap_or(true),
-            "anthropic" | "openrouter" => thinks.unwrap_or(false),
-            _ => false,
-        }
+        self.asking.keeps_turns
     }
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {

@@ -1,4 +1,4 @@
-//! What a whole study is expected to take, by the rollouts that were measured so far.
+//! Expected consumption: what a whole study is expected to take, by the rollouts that were measured so far.
 
 use capo_core::budget::Budget;
 use capo_core::journal::WorkloadRecord;

@@ -1,4 +1,4 @@
-//! What a run costs at most, before it starts.
+//! The cost estimate: what a run costs at most, before it starts.
 
 use capo_core::budget::Budget;
 use capo_core::llm::Role;

@@ -1,4 +1,4 @@
-//! What a provider's headers say about waiting.
+//! Rate limits: what a provider's headers say about waiting.
 //!
 //! | header | meaning | said by |
 //! |---|---|---|

@@ -4,8 +4,9 @@ use rig_core::catalog::{Catalog, ModelSpec as Known};
 use rig_core::completion::Reasoning;
 use rig_core::providers::registry::ProviderId;
 
+use crate::effort::ReasoningEffort;
 use crate::providers::Provider;
-use crate::spec::{ModelSpec, ReasoningEffort};
+use crate::spec::ModelSpec;
 
 /// The thinking tokens of an effort for models that take a budget and no effort: those that Google's API documents for
 /// `reasoning_effort` of Gemini 2.5. Each is within every such model's bounds.
@@ -20,14 +21,8 @@ fn budget(effort: ReasoningEffort) -> Option<u32> {
 
 /// What a model is asked for.
 pub(crate) fn reasoning(provider: &Provider, model: &str, effort: ReasoningEffort) -> Reasoning {
-    let takes_budget = match provider.name {
-        "gemini" => model.starts_with("gemini-2.5-"),
-        // No Claude has an effort `minimal`.
-        "anthropic" => effort != ReasoningEffort::Minimal && takes_budget_alone(provider, model),
-        _ => false,
-    };
     match budget(effort) {
-        Some(tokens) if takes_budget => Reasoning::Budget { tokens },
+        Some(tokens) if (provider.takes_budget)(provider, model, effort) => Reasoning::Budget { tokens },
         _ => effort.into(),
     }
 }
@@ -48,23 +43,16 @@ pub(crate) fn known(provider: &Provider, model: &str) -> Option<&'static Known> 
     Catalog::builtin().find(provider, model)
 }
 
-/// How the names of Claude models begin that are older than thinking, which came with Claude 3.7. The catalogue lists none
-/// of them.
-const WITHOUT_THINKING: [&str; 6] = [
-    "claude-3-5-",
-    "claude-3-haiku",
-    "claude-3-opus",
-    "claude-3-sonnet",
-    "claude-2",
-    "claude-instant",
-];
-
 /// Whether nobody needs to ask whether a model thinks: it does not.
 pub(crate) fn never_thinks(provider: &Provider, model: &str) -> bool {
-    provider.name == "anthropic" && WITHOUT_THINKING.iter().any(|begin| model.starts_with(begin))
+    provider
+        .without_thinking
+        .iter()
+        .any(|begin| model.starts_with(begin))
 }
 
-fn takes_budget_alone(provider: &Provider, model: &str) -> bool {
+/// Whether the catalogue says of a model that it thinks within a number of tokens, and knows no efforts.
+pub(crate) fn takes_budget_alone(provider: &Provider, model: &str) -> bool {
     known(provider, model)
         .is_some_and(|known| known.reasoning.levels.is_empty() && known.reasoning.budget.is_some())
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use capo_core::llm::RewriteForm;
-use rig_core::completion::{Effort, Reasoning};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_aux::serde_introspection::serde_introspect;
 use serde_json::Value;
 
+use crate::effort::ReasoningEffort;
 use crate::limiter::MOST_IN_BATCH;
 use crate::prices::Price;
 use crate::providers::{Access, PROVIDERS, Provider};
@@ -258,34 +258,6 @@ impl JsonSchema for ProviderName {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
         json_schema!({ "type": "string", "enum": names })
-    }
-}
-
-/// How hard a reasoning model thinks. Which levels a model takes is the provider's business.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum ReasoningEffort {
-    None,
-    Minimal,
-    Low,
-    Medium,
-    High,
-    Xhigh,
-    Max,
-}
-
-impl From<ReasoningEffort> for Reasoning {
-    fn from(effort: ReasoningEffort) -> Self {
-        Self::Effort(match effort {
-            ReasoningEffort::None => return Self::Off,
-            ReasoningEffort::Minimal => Effort::Minimal,
-            ReasoningEffort::Low => Effort::Low,
-            ReasoningEffort::Medium => Effort::Medium,
-            ReasoningEffort::High => Effort::High,
-            ReasoningEffort::Xhigh => Effort::XHigh,
-            ReasoningEffort::Max => Effort::Max,
-        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a model's files and with what is asked of a model.
+//! Errors: what can go wrong with a model's files and with what is asked of a model.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -68,7 +68,7 @@ pub struct Pair {
     pub parent_lagrangian: f64,
     /// J(child) under λ_t.
     pub child_lagrangian: f64,
-    /// Whether the child was admitted to the next pool.
+    /// Whether the child was kept in the next pool.
     pub retained: bool,
     /// Where the rewrite stands.
     pub place: Place,

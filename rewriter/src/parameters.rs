@@ -1,4 +1,4 @@
-//! What an optimizer changes: an adapter, or a whole decoder.
+//! Parameters: what an optimizer changes: an adapter, or a whole decoder.
 
 use burn_tensor::Tensor;
 use burn_tensor::backend::{AutodiffBackend, Backend};

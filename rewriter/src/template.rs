@@ -1,4 +1,4 @@
-//! What the rewriter is asked, in the tokens of one model: the same in training and inference.
+//! Chat templates: what the rewriter is asked, in the tokens of one model: the same in training and inference.
 //!
 //! The text is [`RewriteFacts::text`]; the model's own chat template puts its special tokens around it.
 //! A special token spelt out in a prompt or a feedback is read as one, as in every chat template.

@@ -1,4 +1,4 @@
-//! What happened, with its sign.
+//! A message: what happened, with its sign.
 
 use leptos::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What pages are composed of.
+//! Components: what pages are composed of.
 
 mod all_runs;
 mod branch_dialog;

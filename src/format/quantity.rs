@@ -1,4 +1,4 @@
-//! What kind of number a metric is, and how its values are written.
+//! Quantities: what kind of number a metric is, and how its values are written.
 
 use capo_core::estimate::Estimate;
 use capo_core::metric::{MetricSpec, PROMPT_LENGTH};

@@ -15,7 +15,7 @@ use super::studied::Shown as _;
 
 /// What became of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum ExampleChange {
     /// Its objective rose.
     Better,
     /// Its objective fell.
@@ -26,7 +26,7 @@ pub enum Fate {
     Same,
 }
 
-impl Fate {
+impl ExampleChange {
     /// In a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ pub struct Pair {
     /// Its id.
     pub example: String,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: ExampleChange,
     /// What was measured with the seed and with the best prompt, by metric, means over repeats.
     pub values: Vec<[Option<f64>; 2]>,
     /// The constraints whose thresholds it is over by itself with the best prompt.
@@ -148,13 +148,13 @@ fn inert(words: String) -> String {
 }
 
 /// The objective comes first; `None` where one of the prompts has none.
-fn fate(values: &[[Option<f64>; 2]]) -> Option<Fate> {
+fn fate(values: &[[Option<f64>; 2]]) -> Option<ExampleChange> {
     let [seed, best] = *values.first()?;
     Some(match best?.total_cmp(&seed?) {
-        Ordering::Greater => Fate::Better,
-        Ordering::Less => Fate::Worse,
-        Ordering::Equal if values.iter().any(|[seed, best]| seed != best) => Fate::OtherCosts,
-        Ordering::Equal => Fate::Same,
+        Ordering::Greater => ExampleChange::Better,
+        Ordering::Less => ExampleChange::Worse,
+        Ordering::Equal if values.iter().any(|[seed, best]| seed != best) => ExampleChange::OtherCosts,
+        Ordering::Equal => ExampleChange::Same,
     })
 }
 
@@ -211,10 +211,10 @@ mod tests {
     #[test]
     fn the_objective_decides_before_costs_do() {
         let of = |values: [[f64; 2]; 2]| fate(&values.map(|pair| pair.map(Some)));
-        assert_eq!(of([[0.0, 1.0], [0.0, 1.0]]), Some(Fate::Better));
-        assert_eq!(of([[1.0, 0.0], [1.0, 0.0]]), Some(Fate::Worse));
-        assert_eq!(of([[1.0, 1.0], [0.0, 1.0]]), Some(Fate::OtherCosts));
-        assert_eq!(of([[1.0, 1.0], [1.0, 1.0]]), Some(Fate::Same));
+        assert_eq!(of([[0.0, 1.0], [0.0, 1.0]]), Some(ExampleChange::Better));
+        assert_eq!(of([[1.0, 0.0], [1.0, 0.0]]), Some(ExampleChange::Worse));
+        assert_eq!(of([[1.0, 1.0], [0.0, 1.0]]), Some(ExampleChange::OtherCosts));
+        assert_eq!(of([[1.0, 1.0], [1.0, 1.0]]), Some(ExampleChange::Same));
         assert_eq!(fate(&[[Some(1.0), None]]), None);
     }
 }

@@ -4,7 +4,7 @@ use capo_core::ids::CandidateId;
 use capo_core::llm::Role;
 use capo_core::run_state::RunState;
 use capo_models::ProviderName;
-use capo_models::providers::Key;
+use capo_models::providers::{Api, Key};
 use serde_json::{Value, json};
 
 /// What the call is written in.
@@ -64,11 +64,13 @@ pub fn call(state: &RunState, prompt: CandidateId, language: Language) -> Result
 }
 
 fn of_table(table: &Value, prompt: &str, message: &str) -> Result<Call, String> {
-    let name = table["provider"].as_str().unwrap_or_default();
-    let provider = ProviderName::find(name).map(ProviderName::get);
-    let provider = provider.filter(|provider| !provider.in_process).ok_or(
-        "Only models behind an API can be called: this agent’s is simulated or runs in this process.",
-    )?;
+    let provider = table["provider"].as_str().and_then(ProviderName::find);
+    let provider = provider
+        .map(ProviderName::get)
+        .filter(|provider| !provider.in_process)
+        .ok_or(
+            "Only models behind an API can be called: this agent’s is simulated or runs in this process.",
+        )?;
     let base = table["base_url"]
         .as_str()
         .or(provider.base_url)
@@ -80,14 +82,7 @@ fn of_table(table: &Value, prompt: &str, message: &str) -> Result<Call, String> 
     {
         return Err("This study’s agent has no address over HTTP.".to_owned());
     }
-    // A run takes the address with its version or without.
-    let version = match name {
-        "anthropic" | "mistral" | "ollama" => "/v1",
-        "gemini" => "/v1beta",
-        _ => "",
-    };
-    let base = base.trim_end_matches('/');
-    let base = base.strip_suffix(version).unwrap_or(base);
+    let root = provider.root(base);
     let model = table["model"].as_str().unwrap_or_default();
     let variable = match (table["api_key_env"].as_str(), provider.key) {
         (Some(stated), _) => Some(stated.to_owned()),
@@ -99,16 +94,16 @@ fn of_table(table: &Value, prompt: &str, message: &str) -> Result<Call, String> 
     let variable = variable.filter(is_name);
     let user = json!({ "role": "user", "content": message });
     let limit = table["max_tokens"].as_u64();
-    let mut call = match name {
-        "anthropic" => Call {
-            url: format!("{base}{version}/messages"),
+    let mut call = match provider.api {
+        Api::Anthropic => Call {
+            url: format!("{root}/messages"),
             key: variable.map(|variable| ("x-api-key", "", variable)),
             version: Some(("anthropic-version", "2023-06-01")),
             body: json!({ "model": model, "max_tokens": limit.unwrap_or(4096), "system": prompt, "messages": [user] }),
             text: r#"["content"][0]["text"]"#,
         },
-        "gemini" => Call {
-            url: format!("{base}{version}/models/{model}:generateContent"),
+        Api::Gemini => Call {
+            url: format!("{root}/models/{model}:generateContent"),
             key: variable.map(|variable| ("x-goog-api-key", "", variable)),
             version: None,
             body: json!({
@@ -118,18 +113,17 @@ fn of_table(table: &Value, prompt: &str, message: &str) -> Result<Call, String> 
             }),
             text: r#"["candidates"][0]["content"]["parts"][0]["text"]"#,
         },
-        _ => Call {
-            url: format!("{base}{version}/chat/completions"),
+        Api::OpenAi => Call {
+            url: format!("{root}/chat/completions"),
             key: variable.map(|variable| ("Authorization", "Bearer ", variable)),
             version: None,
             body: json!({ "model": model, "messages": [{ "role": "system", "content": prompt }, user] }),
             text: r#"["choices"][0]["message"]["content"]"#,
         },
     };
-    let (settings, most) = match name {
-        "gemini" => (&mut call.body["generationConfig"], "maxOutputTokens"),
-        "openai" => (&mut call.body, "max_completion_tokens"),
-        _ => (&mut call.body, "max_tokens"),
+    let (settings, most) = match provider.api {
+        Api::Gemini => (&mut call.body["generationConfig"], "maxOutputTokens"),
+        Api::OpenAi | Api::Anthropic => (&mut call.body, provider.max_tokens),
     };
     if let Some(temperature) = table["temperature"].as_f64() {
         settings["temperature"] = temperature.into();

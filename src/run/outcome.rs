@@ -146,19 +146,17 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
     let reached = |estimate: Option<&Estimate>, solve: &str| {
         let (row, estimate) = objective.zip(estimate)?;
         let value = row.metric.quantity().value(estimate.mean);
-        Some(match row.metric.name() {
-            "success" => format!("{solve} {value}"),
-            _ => format!(
-                "{} {value} by “{}”",
-                if solve == "solves" { "reaches" } else { "reached" },
-                row.metric.phrase()
-            ),
+        Some(if row.metric.spec.binary {
+            format!("{solve} {value}")
+        } else {
+            let reach = if solve == "solves" { "reaches" } else { "reached" };
+            format!("{reach} {value} by “{}”", row.metric.phrase())
         })
     };
     let mut parts = Vec::new();
     parts.extend(kept(thresholds, &finished.evaluation, "keeps"));
     let solves = reached(objective.and_then(|row| row.best.as_ref()), "solves");
-    let of_them = objective.is_some_and(|row| row.metric.name() == "success");
+    let of_them = objective.is_some_and(|row| row.metric.spec.binary);
     parts.extend(solves.map(|solves| {
         if of_them {
             format!("{solves} of them")

@@ -1,4 +1,4 @@
-//! What lies in the vault: a text nobody can read without its passphrase.
+//! The sealed vault: a text nobody can read without its passphrase.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

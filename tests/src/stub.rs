@@ -134,7 +134,7 @@ struct Shared {
     request_log: Mutex<RequestLog>,
     batches: Mutex<Batches>,
     /// How many of the requests that arrive are worked on; the others wait.
-    admitted: watch::Sender<u64>,
+    let_through: watch::Sender<u64>,
 }
 
 /// Calls that are handed in together, as `OpenAI` takes them.
@@ -206,7 +206,7 @@ impl Stub {
             key: key.map(str::to_owned),
             request_log: Mutex::default(),
             batches: Mutex::default(),
-            admitted: watch::Sender::new(u64::MAX),
+            let_through: watch::Sender::new(u64::MAX),
         });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         let address = listener.local_addr().expect("a bound address");
@@ -290,9 +290,9 @@ impl Stub {
 
     /// Works on so many more requests, and lets all that arrive after them wait. Whoever asks can
     /// then be met in the midst of its work for certain, however slow the machine.
-    pub fn admit(&self, more: u64) {
-        let admitted = self.requests().saturating_add(more);
-        self.shared.admitted.send_replace(admitted);
+    pub fn let_through(&self, more: u64) {
+        let let_through = self.requests().saturating_add(more);
+        self.shared.let_through.send_replace(let_through);
     }
 
     /// Whether more requests have arrived than are worked on, and the others are done with.
@@ -300,13 +300,13 @@ impl Stub {
         let request_log = self.shared.request_log();
         let waiting = request_log
             .requests
-            .saturating_sub(*self.shared.admitted.borrow());
+            .saturating_sub(*self.shared.let_through.borrow());
         waiting > 0 && request_log.open as u64 <= waiting
     }
 
     /// Works on every request again, those that wait included.
-    pub fn admit_all(&self) {
-        self.shared.admitted.send_replace(u64::MAX);
+    pub fn let_all_through(&self) {
+        self.shared.let_through.send_replace(u64::MAX);
     }
 }
 
@@ -379,9 +379,9 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
     };
     // Its sender lives as long as what it is shared with.
     let _ = shared
-        .admitted
+        .let_through
         .subscribe()
-        .wait_for(|admitted| arrival <= *admitted)
+        .wait_for(|let_through| arrival <= *let_through)
         .await;
     tokio::time::sleep(shared.latency).await;
     let messages = body["messages"].as_array().map_or(0, Vec::len);

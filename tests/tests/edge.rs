@@ -278,7 +278,7 @@ fn who_asks_too_often_is_told_when_to_come_back() {
     assert!(!refused.is_empty() && refused.iter().all(|came| came.headers()["retry-after"] == "1"));
     assert_eq!(from("2001:db8:1::1", &token("editor")).status(), 200);
     assert_eq!(from("192.0.2.1", &token("viewer")).status(), 200);
-    // Calls to models are counted apart, whether they are admitted or not.
+    // Calls to models are counted apart, whether they are let through or not.
     for (member, status) in [("editor", 200_u16), ("viewer", 403)] {
         let calls = all(400, &|_| chat(&server, member, "team"));
         let (refused, answered): (Vec<_>, Vec<_>) = calls.into_iter().partition(|came| came.status() == 429);

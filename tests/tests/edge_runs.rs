@@ -181,7 +181,7 @@ fn a_runtime_that_is_killed_loses_nothing_and_pays_again_at_most_for_what_was_in
 
     let mut here = Here::new(&stub.base_url, "stub");
     let kills = 3;
-    stub.admit(requests / 10);
+    stub.let_through(requests / 10);
     let id = here.start(study.folder());
     for _ in 0..kills {
         let before = stub.requests();
@@ -190,9 +190,9 @@ fn a_runtime_that_is_killed_loses_nothing_and_pays_again_at_most_for_what_was_in
         });
         here.kill_and_start();
         // Nobody has to look at it for it to go on.
-        stub.admit((0.8 * requests as f64 / f64::from(kills)) as u64);
+        stub.let_through((0.8 * requests as f64 / f64::from(kills)) as u64);
     }
-    stub.admit_all();
+    stub.let_all_through();
     here.wait_for(&id, "ended");
 
     let pulled = here.pull(study.folder(), &id);

@@ -58,14 +58,14 @@ fn an_interrupted_evaluation_pays_for_nothing_twice() {
             .env(KEY, "key-of-this-test");
         evaluate
     };
-    stub.admit(5);
+    stub.let_through(5);
     let mut stopped = Running::start_piped(&mut evaluate());
     wait_until("answers, and questions that wait", || {
         stub.request_log().answered(Question::is_rollout) == 5 && stub.requests() > 5
     });
     stopped.signal(Signal::SIGINT);
     stopped.expect_words("interrupted");
-    stub.admit_all();
+    stub.let_all_through();
     let ended = stopped.finish().expect_code(3);
     assert!(ended.stderr.contains("run: capo evaluate"), "{}", ended.stderr);
     assert!(stub.requests() < 12, "nothing new is begun");

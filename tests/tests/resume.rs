@@ -68,7 +68,7 @@ impl Kills {
         for (kill, weight) in weights.into_iter().enumerate() {
             // What is answered from one kill to the next adds up to less than the run needs, so that
             // every kill finds it at work.
-            stub.admit((unit * weight) as u64);
+            stub.let_through((unit * weight) as u64);
             let before = stub.requests();
             let mut capo = Running::start(&mut study.optimize());
             wait_until("questions that wait", || {
@@ -91,7 +91,7 @@ impl Kills {
             assert!(in_flight <= CONCURRENCY, "kill {kill} lost {in_flight} rollouts");
             lost += in_flight;
         }
-        stub.admit_all();
+        stub.let_all_through();
         run(&mut study.optimize()).expect_code(0);
 
         let events = events(&study.journal());
@@ -227,7 +227,7 @@ fn a_service_manager_ends_a_run_as_ctrl_c_does() {
 fn a_second_interrupt_does_not_wait_for_what_is_under_way() {
     let study = Study::new("http://unused");
     let stub = Stub::start(study.models().script());
-    stub.admit(0);
+    stub.let_through(0);
     let study = study.with("http://unused", &stub.base_url);
     let mut capo = Running::start_piped(&mut study.optimize());
     wait_until("calls under way", || stub.open() == CONCURRENCY as usize);
@@ -241,7 +241,7 @@ fn a_second_interrupt_does_not_wait_for_what_is_under_way() {
         "how to resume: {}",
         ended.stderr
     );
-    stub.admit_all();
+    stub.let_all_through();
     run(&mut study.optimize()).expect_code(0);
 }
 
@@ -282,7 +282,7 @@ fn a_line_torn_by_a_power_cut_is_dropped_and_paid_again_alone() {
 fn two_runs_do_not_write_one_journal() {
     let study = Study::new("http://unused");
     let stub = Stub::start(study.models().script());
-    stub.admit(0);
+    stub.let_through(0);
     let study = study.with("http://unused", &stub.base_url);
     let _first = Running::start(&mut study.optimize());
     wait_until("the first run", || stub.requests() > 0);

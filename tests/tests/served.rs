@@ -252,7 +252,7 @@ fn a_failing_model_is_told_however_often_it_is_asked_and_ends_nothing() {
 fn nobody_pays_for_a_client_that_has_gone_away() {
     let (_study, stub, server) = served(|study| study);
     let three = described(&server)["examples"]["optimize"].as_array().unwrap()[..3].to_vec();
-    stub.admit(0);
+    stub.let_through(0);
     thread::scope(|scope| {
         let slow = scope.spawn(|| measured(&server, &json!({"prompt": "A", "examples": three})));
         wait_until("the first prompt's questions", || stub.requests() == 3);
@@ -275,7 +275,7 @@ fn nobody_pays_for_a_client_that_has_gone_away() {
         leaving.shutdown(Shutdown::Both).unwrap();
         drop(leaving);
         assert_eq!(health().status(), 200);
-        stub.admit_all();
+        stub.let_all_through();
         slow.join().unwrap();
     });
     measured(&server, &json!({"prompt": "A", "examples": three}));
@@ -286,7 +286,7 @@ fn nobody_pays_for_a_client_that_has_gone_away() {
 #[test]
 fn an_interruption_is_told_to_who_waits_and_keeps_what_was_answered() {
     let (study, stub, server) = served(|study| study);
-    stub.admit(5);
+    stub.let_through(5);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| ask(&server, &json!({"prompt": "A"})));
         wait_until("answers, and questions that wait", || {

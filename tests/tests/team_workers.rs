@@ -210,9 +210,9 @@ impl Known {
         }
     }
 
-    /// Starts it on a team server, and returns the run's id. Nothing is answered until it is admitted.
+    /// Starts it on a team server, and returns the run's id. Nothing is answered until it is let through.
     fn start(&self, team: &Team) -> String {
-        self.stub.admit(0);
+        self.stub.let_through(0);
         let mut start = team.command(
             &self.study,
             "optimize study.toml --remote --project sums --detach",
@@ -223,7 +223,7 @@ impl Known {
     /// Lets so many more questions be answered, and waits until others wait for that.
     fn go_on(&self, more: u64) {
         let before = self.stub.requests();
-        self.stub.admit(more);
+        self.stub.let_through(more);
         wait_until("questions that wait", || {
             let request_log = self.stub.request_log();
             request_log.requests > before && request_log.open > 0 && self.stub.is_held()
@@ -232,7 +232,7 @@ impl Known {
 
     /// Lets the run end, expects what the uninterrupted one says, and returns how many questions of any kind were asked again.
     fn end(&self, team: &Team, id: &str) -> u64 {
-        self.stub.admit_all();
+        self.stub.let_all_through();
         wait_until("the end of the run", || team.shown(id)["stage"] == "ended");
         let pull = format!("runs pull {id} --journal pulled.jsonl");
         run(&mut team.command(&self.study, &pull)).expect_code(0);
@@ -336,7 +336,7 @@ fn workers_that_are_killed_lose_nothing_and_pay_again_at_most_for_what_was_in_fl
         let drawn = |what: &str| luck(&(seed, kill, what));
         let lines = team.lines(&id);
         let before = known.stub.requests();
-        known.stub.admit(share);
+        known.stub.let_through(share);
         // Never two in a row: who takes a run up time and again without a further line fails it.
         let is_starting = !was_starting && drawn("starting") < 0.3;
         let place = if is_starting {
@@ -393,7 +393,7 @@ fn a_database_that_is_away_for_a_while_ends_no_run_and_has_at_most_what_was_in_f
     for absence in absences {
         known.go_on(known.requests / 4);
         relay.close();
-        known.stub.admit(CONCURRENCY);
+        known.stub.let_through(CONCURRENCY);
         thread::sleep(absence);
         relay.open();
     }
@@ -420,7 +420,7 @@ fn a_database_that_is_restarted_ends_no_run_and_has_at_most_what_was_in_flight_p
         let id = known.start(&team);
         for _ in 0..restarts {
             let before = known.stub.requests();
-            known.stub.admit(known.requests / 4);
+            known.stub.let_through(known.requests / 4);
             // In the midst of them: what is answered meanwhile is written down once it is back.
             wait_until("half of the questions", || {
                 known.stub.requests() > before + known.requests / 8

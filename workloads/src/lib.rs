@@ -1,4 +1,4 @@
-//! What a prompt is measured on.
+//! Workloads: what a prompt is measured on.
 //!
 //! A workload is chosen by `kind` in a study's `[workload]` table. [`build`] makes it from the
 //! settings; [`schemas`] says which settings each kind takes. `docs/adding-a-workload.md` shows

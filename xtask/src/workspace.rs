@@ -1,4 +1,4 @@
-//! What the checkout holds: its packages, their targets, its locked versions.
+//! The workspace: what the checkout holds: its packages, their targets, its locked versions.
 
 use std::env;
 use std::path::{Path, PathBuf};

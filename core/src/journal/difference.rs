@@ -1,4 +1,4 @@
-//! What is written in a line against what follows from the lines above it.
+//! Differences: what is written in a line against what follows from the lines above it.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What earlier runs paid for, by what it depends on.
+//! Reuse: what earlier runs paid for, by what it depends on.
 
 use std::collections::HashMap;
 use std::mem;

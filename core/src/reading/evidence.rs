@@ -1,4 +1,4 @@
-//! What speaks for one prompt of a run, to be kept beside the prompt when the run is gone.
+//! Evidence: what speaks for one prompt of a run, to be kept beside the prompt when the run is gone.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};

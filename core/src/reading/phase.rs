@@ -1,4 +1,4 @@
-//! What a run is doing at this moment.
+//! The phase of a run: what it is doing at this moment.
 
 use crate::journal::Status;
 use crate::journal::run_state::RunState;

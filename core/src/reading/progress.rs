@@ -1,4 +1,4 @@
-//! What lists show of a run, so that no journal need be read for it.
+//! Progress: what lists show of a run, so that no journal need be read for it.
 
 use serde::{Deserialize, Serialize};
 

@@ -81,7 +81,7 @@ impl Scored {
     pub fn missed<'a>(&'a self, limits: &'a Limits) -> impl Iterator<Item = &'a str> {
         limits.iter().filter_map(|(metric, limit)| {
             let cost = self.costs.get(metric)?.mean;
-            (!limit.admits(cost)).then_some(metric.as_str())
+            (!limit.is_satisfied(cost)).then_some(metric.as_str())
         })
     }
 

@@ -1,4 +1,4 @@
-//! What can be said about the difference of two prompts on the same examples, and about means.
+//! Bootstrap and sign tests: what can be said about the difference of two prompts on the same examples, and about means.
 
 use rand::RngExt;
 use rand_chacha::ChaCha12Rng;

@@ -58,12 +58,14 @@ fn satisfies(estimates: &IndexMap<String, Estimate>, limits: &Limits) -> Option<
     if estimates.is_empty() {
         return None;
     }
-    let admits = |(metric, limit): (&String, &Limit)| {
+    let is_satisfied = |(metric, limit): (&String, &Limit)| {
         let estimate = estimates.get(metric);
-        estimate.map(|estimate| limit.admits(estimate.mean))
+        estimate.map(|estimate| limit.is_satisfied(estimate.mean))
     };
-    let mut admitted = limits.iter().map(admits);
-    admitted.try_fold(true, |all, admitted| Some(all & admitted?))
+    limits
+        .iter()
+        .map(is_satisfied)
+        .try_fold(true, |all, satisfied| Some(all & satisfied?))
 }
 
 /// Measures one prompt on a split. Thresholds relative to the seed prompt are measured first, on

@@ -400,8 +400,8 @@ fn remembered(arena: &Arena, pool: &[CandidateId]) -> Vec<CandidateId> {
     }
     let limits = arena.limits(None);
     latest.retain(|id, score| {
-        let admitted = |(metric, limit): (&String, &Limit)| limit.admits(score.cautious_cost(metric));
-        !arena.is_discarded(*id) && !pool.contains(id) && *id != arena.seed() && limits.iter().all(admitted)
+        let satisfied = |(metric, limit): (&String, &Limit)| limit.is_satisfied(score.cautious_cost(metric));
+        !arena.is_discarded(*id) && !pool.contains(id) && *id != arena.seed() && limits.iter().all(satisfied)
     });
     let mut others = top(arena.ranked(&latest, |score| score.objective), REMEMBERED);
     if !pool.contains(&arena.seed()) {
@@ -556,7 +556,9 @@ fn choose(
             return score.feasible;
         }
         limits.iter().enumerate().all(|(place, (metric, limit))| {
-            limit.admits(score.costs[metric] + methods::noise(arena, sigma, last_round, candidate, place))
+            limit.is_satisfied(
+                score.costs[metric] + methods::noise(arena, sigma, last_round, candidate, place),
+            )
         })
     };
     let mut by_lagrangian = arena.ranked(scores, |score| score.lagrangian);

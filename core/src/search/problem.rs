@@ -220,10 +220,9 @@ impl Problem {
     /// The limit on `prompt_length`, if one is set, in characters.
     pub fn characters_allowed(&self, limits: &Limits) -> Option<usize> {
         limits.get(PROMPT_LENGTH).map(|limit| {
-            // The largest count whose length is admitted: rounding in the product may be off by one.
+            // The largest count whose length satisfies it: rounding in the product may be off by one.
             let nearest = (limit.threshold * 1000.0).round().max(0.0) as usize;
-            let admitted = limit.admits(nearest as f64 / 1000.0);
-            if admitted {
+            if limit.is_satisfied(nearest as f64 / 1000.0) {
                 nearest
             } else {
                 nearest.saturating_sub(1)

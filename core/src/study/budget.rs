@@ -1,4 +1,4 @@
-//! What a run may spend.
+//! Budgets: what a run may spend.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What is wrong with a study.
+//! Errors: what is wrong with a study.
 
 use std::fmt;
 

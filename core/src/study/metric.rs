@@ -1,4 +1,4 @@
-//! What a rollout measures.
+//! Metrics: what a rollout measures.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;

@@ -27,8 +27,8 @@ impl Limit {
         finite((cost - self.threshold) / self.scale)
     }
 
-    /// Whether a mean cost satisfies the constraint: ≤ on the exact mean, no tolerance.
-    pub fn admits(&self, cost: f64) -> bool {
+    /// Whether a mean cost satisfies the constraint (`eq:constrained`): ≤ on the exact mean, no tolerance.
+    pub fn is_satisfied(&self, cost: f64) -> bool {
         cost <= self.threshold
     }
 }
@@ -128,7 +128,7 @@ impl Score {
             let residual = limit.residual(cautious(&means.costs, &means.margins, metric));
             let weighted = multipliers.get(metric).copied().unwrap_or(0.0) * residual;
             lagrangian = finite(lagrangian - finite(weighted));
-            feasible &= limit.admits(means.costs[metric]);
+            feasible &= limit.is_satisfied(means.costs[metric]);
         }
         Self {
             objective: means.objective,
@@ -291,14 +291,14 @@ mod tests {
                 threshold: 0.35,
                 scale: 1.0
             }
-            .admits(0.35)
+            .is_satisfied(0.35)
         );
         assert!(
             !Limit {
                 threshold: 0.35,
                 scale: 1.0
             }
-            .admits(0.350_000_000_000_1)
+            .is_satisfied(0.350_000_000_000_1)
         );
     }
 

@@ -1,4 +1,4 @@
-//! What work consumed, by role.
+//! Usage: what work consumed, by role.
 
 use std::ops::AddAssign;
 

@@ -1,4 +1,4 @@
-//! What a prompt is measured on.
+//! Workloads: what a prompt is measured on.
 //!
 //! A [`Workload`] holds examples and knows how to run one of them under a candidate prompt. It
 //! never sees other candidates, thresholds or multipliers, and reaches models only through the

@@ -15,6 +15,7 @@ mod recompute;
 #[path = "../tiny/mod.rs"]
 mod tiny;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,43 @@ fn rows(section: &str) -> Vec<Vec<String>> {
             .collect()
     })
     .collect()
+}
+
+/// The labels of the paper's equations.
+const EQUATIONS: [&str; 9] = [
+    "baseline_fixed_score",
+    "constrained",
+    "dcapo_policy",
+    "dcapo_rewrite",
+    "lagrangian",
+    "lagrangian_gradient",
+    "lambda_update",
+    "mopo_baseline_vector",
+    "reinforce_alignment_surrogate",
+];
+
+#[test]
+fn each_labelled_equation_of_the_paper_is_on_the_page_and_in_code_that_it_names() {
+    let page = page("method");
+    let files: BTreeSet<&str> = names::references(&page)
+        .into_iter()
+        .filter_map(|reference| reference.split("::").next())
+        .collect();
+    let code: String = files
+        .into_iter()
+        .map(|file| fs::read_to_string(root().join(file)).unwrap())
+        .collect();
+    for (text, what) in [
+        (&page, "docs/method.md"),
+        (&code, "the code that docs/method.md names"),
+    ] {
+        let labels: BTreeSet<&str> = text
+            .split("`eq:")
+            .skip(1)
+            .filter_map(|rest| rest.split('`').next())
+            .collect();
+        assert_eq!(labels, BTreeSet::from(EQUATIONS), "in {what}");
+    }
 }
 
 #[test]

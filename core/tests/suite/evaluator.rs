@@ -51,7 +51,7 @@ fn any_examples_are_measured_and_none_is_paid_twice() {
     assert!((measured.estimates["effort"].mean - mean).abs() < 1e-12);
     assert_eq!(
         measured.is_feasible(),
-        Some(limits["effort"].admits(measured.estimates["effort"].mean))
+        Some(limits["effort"].is_satisfied(measured.estimates["effort"].mean))
     );
 
     let mut both = evaluator

@@ -312,7 +312,12 @@ impl Llm for WorldModel {
                 call();
             }
             if self.probe.calls.get() == self.probe.failing_call.get() {
-                return Err(LlmError::failed(FailureKind::RateLimit, true, "slow down"));
+                return Err(LlmError::Failed {
+                    kind: FailureKind::RateLimit,
+                    message: "slow down".to_owned(),
+                    retryable: true,
+                    usage: CallUsage::default(),
+                });
             }
             let content = match self.role {
                 Role::Rewriter => {

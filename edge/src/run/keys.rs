@@ -110,7 +110,7 @@ impl Account {
             headers: request.headers(),
             body: request.body(),
         };
-        let call = Call::admit(
+        let call = Call::check(
             &self.env,
             &self.configuration,
             Vec::new(),

@@ -29,7 +29,7 @@ pub struct Bound {
     pub input: u64,
     /// Tokens written, by all answers together; `None` if neither the request nor a limit bounds them.
     pub output: Option<u64>,
-    /// Its cost; `None` if price or output is unknown, which no limit in dollars admits.
+    /// Its cost; `None` if price or output is unknown, which fits no limit in dollars.
     pub cost: Option<NanoUsd>,
 }
 

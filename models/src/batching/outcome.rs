@@ -1,4 +1,4 @@
-//! What comes of requests that are handed in together, and of those about batches.
+//! Outcomes of batches: what comes of requests that are handed in together, and of those about batches.
 
 use bytes::Bytes;
 use capo_core::llm::FailureKind;

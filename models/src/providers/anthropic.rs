@@ -3,7 +3,9 @@
 use rig_core::providers::anthropic::completion::CacheTtl;
 use rig_core::providers::anthropic::wire::AnthropicConfig;
 
-use super::{Access, Account, Key, Provider};
+use super::{Access, Account, Api, Key, Provider};
+use crate::effort::ReasoningEffort;
+use crate::reasoning::takes_budget_alone;
 
 /// The API wants an upper bound on the answer. This one serves models the library does not know,
 /// when the study states none.
@@ -15,6 +17,25 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: false,
     batch_price: Some(0.5),
     embeds: false,
+    api: Api::Anthropic,
+    version: "/v1",
+    // Claude refuses a tool's answer after a turn without its thoughts.
+    keeps_thoughts: Some(false),
+    // No Claude has an effort `minimal`.
+    takes_budget: |provider, model, effort| {
+        effort != ReasoningEffort::Minimal && takes_budget_alone(provider, model)
+    },
+    // Older than thinking, which came with Claude 3.7. The catalogue lists none of them.
+    without_thinking: &[
+        "claude-3-5-",
+        "claude-3-haiku",
+        "claude-3-opus",
+        "claude-3-sonnet",
+        "claude-2",
+        "claude-instant",
+    ],
+    max_temperature: 1.0,
+    thinks_at_temperature: false,
     ..Provider::over_http("anthropic", "Anthropic", Key::Required("ANTHROPIC_API_KEY"))
 };
 

@@ -6,13 +6,19 @@ use http::{HeaderName, HeaderValue, Uri};
 use rig_core::providers::gemini::GeminiConfig;
 use serde_json::{Map, Value};
 
-use super::{Access, Account, Key, Provider};
+use super::{Access, Account, Api, Key, Provider};
 use crate::conversation::CallIds;
 use crate::transport::Recorder;
 
 pub(super) const PROVIDER: Provider = Provider {
     base_url: Some("https://generativelanguage.googleapis.com"),
     catalogue: Some("gcp.gemini"),
+    api: Api::Gemini,
+    version: "/v1beta",
+    telemetry_name: "gcp.gemini",
+    // Refuses a tool's answer after a turn without its signature.
+    keeps_thoughts: Some(true),
+    takes_budget: |_, model, _| model.starts_with("gemini-2.5-"),
     ..Provider::over_http("gemini", "Gemini", Key::Required("GEMINI_API_KEY"))
 };
 
@@ -34,7 +40,7 @@ pub(super) const ACCESS: Access = Access::Http {
 
 /// The library puts its key into the URL, which proxies log, so it is given none.
 fn config(account: &Account) -> GeminiConfig {
-    GeminiConfig::new("").with_base_url(account.root_without("/v1beta"))
+    GeminiConfig::new("").with_base_url(account.root_without(PROVIDER.version))
 }
 
 /// The key goes into a header.

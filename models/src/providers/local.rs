@@ -1,19 +1,11 @@
 //! Models whose weights are on this machine, opened by whoever can compute with them.
 
-use super::{Access, Key, Provider};
+use super::{Access, Provider};
 
 pub(super) const PROVIDER: Provider = Provider {
-    name: "local",
-    title: "Local rewriter",
-    key: Key::None,
-    base_url: None,
-    model: None,
-    catalogue: None,
-    seeds: true,
     reports_cost: true,
-    batch_price: None,
     embeds: false,
-    in_process: true,
+    ..Provider::in_process("local", "Local rewriter")
 };
 
 pub(super) const ACCESS: Access = Access::Local;

@@ -11,6 +11,7 @@ use rig_core::operation::{Completion, Embedding};
 use rig_core::providers::registry::ProviderId;
 use rig_core::{DynModel, ProviderError};
 
+use crate::effort::ReasoningEffort;
 use crate::limiter::Limiter;
 use crate::prices::Price;
 use crate::secret::Secret;
@@ -61,7 +62,10 @@ providers![
 ];
 
 /// The provider of models on this machine.
-pub(crate) const LOCAL: &str = local::PROVIDER.name;
+pub const LOCAL: &str = local::PROVIDER.name;
+
+/// The provider of simulated models.
+pub const SIMULATED: &str = simulated::PROVIDER.name;
 
 /// A provider: what it is called and what it needs. Those of [`PROVIDERS`] are all there are.
 #[non_exhaustive]
@@ -91,6 +95,43 @@ pub struct Provider {
     pub embeds: bool,
     /// Whether its models run in this process, without a network.
     pub in_process: bool,
+    /// The API that it speaks.
+    pub api: Api,
+    /// The version in the paths of its API, which a base URL may leave out, with a slash before it; empty where base URLs
+    /// hold it.
+    pub version: &'static str,
+    /// The field of a request in `OpenAI`'s API that bounds the tokens of an answer.
+    pub max_tokens: &'static str,
+    /// Whether a streamed answer tells its usage only where that is asked for.
+    pub usage_on_request: bool,
+    /// Its name in OpenTelemetry's conventions for generative AI.
+    pub telemetry_name: &'static str,
+    /// Where a study's table of it begins, of a server whose address only the study can know.
+    pub usual_url: Option<&'static str>,
+    /// How a server of one's own is started so that it answers the pages of an origin; `None` for services.
+    pub allow_origin: Option<fn(&str) -> String>,
+    /// Of one that refuses turns without the thoughts that came with them, whether its models think unless they are told
+    /// otherwise; `None` where turns need no thoughts.
+    pub(crate) keeps_thoughts: Option<bool>,
+    /// Whether a model takes thinking tokens instead of an effort.
+    pub(crate) takes_budget: fn(&Self, &str, ReasoningEffort) -> bool,
+    /// How the names of its models begin of which nobody needs to ask whether they think: they do not.
+    pub(crate) without_thinking: &'static [&'static str],
+    /// The highest temperature.
+    pub(crate) max_temperature: f64,
+    /// Whether it takes a temperature of a model that is told how hard to think.
+    pub(crate) thinks_at_temperature: bool,
+}
+
+/// The APIs that providers speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// `OpenAI`'s chat completions, as most do.
+    OpenAi,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Gemini's `generateContent`.
+    Gemini,
 }
 
 /// Which key a provider takes, by the usual name of its variable.
@@ -159,7 +200,7 @@ impl Account {
         self.key.as_ref().map_or("", Secret::expose)
     }
 
-    /// The root without `version` at its end, for a library that adds it itself.
+    /// The root without a provider's version at its end, for a library that adds it itself.
     fn root_without(&self, version: &str) -> &str {
         self.base_url.strip_suffix(version).unwrap_or(&self.base_url)
     }
@@ -182,7 +223,7 @@ pub(crate) struct Plan<'a> {
 impl Provider {
     /// One that is asked over HTTP, samples by a request's seed and has models that make vectors; the rest is nothing unless
     /// its file says so.
-    const fn over_http(name: &'static str, title: &'static str, key: Key) -> Self {
+    pub(crate) const fn over_http(name: &'static str, title: &'static str, key: Key) -> Self {
         Self {
             name,
             title,
@@ -195,7 +236,34 @@ impl Provider {
             batch_price: None,
             embeds: true,
             in_process: false,
+            api: Api::OpenAi,
+            version: "",
+            max_tokens: "max_tokens",
+            usage_on_request: true,
+            telemetry_name: name,
+            usual_url: None,
+            allow_origin: None,
+            keeps_thoughts: None,
+            takes_budget: |_, _, _| false,
+            without_thinking: &[],
+            max_temperature: 2.0,
+            thinks_at_temperature: true,
         }
+    }
+
+    /// One whose models run in this process.
+    const fn in_process(name: &'static str, title: &'static str) -> Self {
+        Self {
+            in_process: true,
+            ..Self::over_http(name, title, Key::None)
+        }
+    }
+
+    /// Where the paths of its API begin at a base URL, with or without a slash or the version at its end.
+    pub fn root(&self, base_url: &str) -> String {
+        let base_url = base_url.trim_end_matches('/');
+        let host = base_url.strip_suffix(self.version).unwrap_or(base_url);
+        format!("{host}{}", self.version)
     }
 
     /// How it is reached.

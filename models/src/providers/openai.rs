@@ -8,6 +8,7 @@ pub(super) const PROVIDER: Provider = Provider {
     base_url: Some("https://api.openai.com/v1"),
     catalogue: Some("openai"),
     batch_price: Some(0.5),
+    max_tokens: "max_completion_tokens",
     ..Provider::over_http("openai", "OpenAI", Key::Required("OPENAI_API_KEY"))
 };
 

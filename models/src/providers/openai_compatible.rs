@@ -16,8 +16,16 @@ const PLAIN: Dialect = {
     LLAMACPP.with_quirks(quirks)
 };
 
-pub(super) const PROVIDER: Provider =
-    Provider::over_http("openai-compatible", "OpenAI-compatible server", Key::None);
+pub(super) const PROVIDER: Provider = Provider {
+    usual_url: Some("http://localhost:8000/v1"),
+    allow_origin: Some(|origin| {
+        format!(
+            "For vLLM add --allowed-origins '[\"{origin}\"]', for Ollama set OLLAMA_ORIGINS={origin}; other servers have a \
+             setting for allowed origins."
+        )
+    }),
+    ..Provider::over_http("openai-compatible", "OpenAI-compatible server", Key::None)
+};
 
 pub(super) const ACCESS: Access = over_http!(config, chat);
 

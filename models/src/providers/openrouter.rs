@@ -9,6 +9,7 @@ pub(super) const PROVIDER: Provider = Provider {
     base_url: Some("https://openrouter.ai/api/v1"),
     catalogue: Some("openrouter"),
     reports_cost: true,
+    keeps_thoughts: Some(false),
     ..Provider::over_http("openrouter", "OpenRouter", Key::Required("OPENROUTER_API_KEY"))
 };
 

@@ -8,7 +8,7 @@ use capo_core::llm::{AgentScript, ChatRequest, ChatResponse, Llm, LlmError};
 use capo_world::simulated::Simulated;
 use futures::future::LocalBoxFuture;
 
-use super::{Access, Key, Plan, Provider};
+use super::{Access, Plan, Provider};
 use crate::call_price;
 use crate::conversation::portable_seed;
 use crate::limiter::Limiter;
@@ -16,17 +16,8 @@ use crate::prices::{Cached, Price};
 use crate::time;
 
 pub(super) const PROVIDER: Provider = Provider {
-    name: "simulated",
-    title: "Simulated",
-    key: Key::None,
-    base_url: None,
     model: Some("sim-medium"),
-    catalogue: None,
-    seeds: true,
-    reports_cost: false,
-    batch_price: None,
-    embeds: true,
-    in_process: true,
+    ..Provider::in_process("simulated", "Simulated")
 };
 
 pub(super) const ACCESS: Access = Access::InProcess(|plan| Ok(Rc::new(Paced::new(plan)?)));

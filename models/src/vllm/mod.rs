@@ -29,18 +29,9 @@ pub use spec::VllmSpec;
 
 /// What errors call the server, and how its accounts are found.
 pub(crate) const VLLM: Provider = Provider {
-    name: "vllm",
-    title: "vLLM",
-    // The variable that the server itself reads its key from.
-    key: Key::Optional("VLLM_API_KEY"),
-    base_url: None,
-    model: None,
-    catalogue: None,
-    seeds: true,
-    reports_cost: false,
-    batch_price: None,
     embeds: false,
-    in_process: false,
+    // The variable that the server itself reads its key from.
+    ..Provider::over_http("vllm", "vLLM", Key::Optional("VLLM_API_KEY"))
 };
 
 /// How vLLM is started so that adapters can be loaded into it.

@@ -1,4 +1,4 @@
-//! What is saved, and how it gets to the disk.
+//! The contents of a checkpoint: what is saved, and how it gets to the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

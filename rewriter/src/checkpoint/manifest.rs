@@ -1,4 +1,4 @@
-//! What a checkpoint says of itself.
+//! The manifest: what a checkpoint says of itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -106,7 +106,7 @@ pub struct DailyLimits {
     /// Money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
-    /// Requests admitted, whatever came of them.
+    /// Requests let through, whatever came of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
 }
@@ -150,7 +150,7 @@ pub struct UsageShown {
     pub usd: f64,
     /// Set aside for requests that are under way, in US dollars.
     pub reserved_usd: f64,
-    /// Requests admitted.
+    /// Requests let through.
     pub requests: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a plot shows, apart from how it is drawn.
+//! Figures: what a plot shows, apart from how it is drawn.
 
 use capo_core::estimate::Estimate;
 

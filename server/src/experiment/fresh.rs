@@ -10,6 +10,7 @@ use capo_core::llm::Role;
 use capo_core::study::Study;
 use capo_core::workload::Split;
 use capo_models::prices::PriceTable;
+use capo_models::providers::SIMULATED;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -146,7 +147,7 @@ fn keep(path: &Path, found: &Kept) -> std::io::Result<()> {
 pub fn is_simulated(study: &Study) -> bool {
     let mut models = study.asked_models();
     !capo_workloads::asks_outside(&study.workload)
-        && models.all(|model| model.get("provider").is_some_and(|name| name == "simulated"))
+        && models.all(|model| model.get("provider").is_some_and(|name| name == SIMULATED))
 }
 
 /// The study without what limits it or lets it wait.

@@ -1,4 +1,4 @@
-//! What an experiment keeps of one finished run.
+//! Records: what an experiment keeps of one finished run.
 
 use std::collections::BTreeSet;
 

@@ -225,7 +225,7 @@ impl Oidc {
     }
 
     /// Whether somebody without an account may make one by themselves.
-    pub(crate) fn admits(&self, person: &Person) -> bool {
+    pub(crate) fn may_join(&self, person: &Person) -> bool {
         let domain = person.email.as_ref().and_then(|email| email.rsplit_once('@'));
         domain.is_some_and(|(_, domain)| {
             let domains = self.settings.domains.iter();

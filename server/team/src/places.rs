@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Places {
     most: usize,
     share: usize,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<Counts>>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct Counts {
     all: usize,
     by: HashMap<String, usize>,
 }
@@ -54,7 +54,7 @@ impl Places {
         self.held().all
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, Counts> {
         // Nothing panics while it has them.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::Response;
 use capo_api::REWRITER;
+use capo_models::ProviderName;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span, info_span};
 
@@ -89,9 +90,5 @@ pub fn ended(span: &Span, status: Option<StatusCode>, tokens: [u64; 2]) {
 
 /// A provider as the conventions name it.
 fn well_known(provider: &str) -> &str {
-    match provider {
-        "gemini" => "gcp.gemini",
-        "mistral" => "mistral_ai",
-        other => other,
-    }
+    ProviderName::find(provider).map_or(provider, |found| found.get().telemetry_name)
 }

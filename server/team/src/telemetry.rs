@@ -1,4 +1,4 @@
-//! What is counted and measured for those who operate a server, as Prometheus reads it.
+//! Metrics of a server: what is counted and measured for those who operate a server, as Prometheus reads it.
 //!
 //! Labels are routes, keys' names and words of closed sets: no member, project, run or prompt, and no secret.
 

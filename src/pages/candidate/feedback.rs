@@ -294,7 +294,11 @@ fn about(state: &RunState, parent: CandidateId, round: Round, metric: &StudiedMe
     let limits = in_force::limits(state, Some(round));
     let cost = score.and_then(|score| score.costs.get(metric.name()));
     let standing = cost.zip(limits.get(metric.name())).map(|(cost, limit)| {
-        let side = if limit.admits(*cost) { "under" } else { "over" };
+        let side = if limit.is_satisfied(*cost) {
+            "under"
+        } else {
+            "over"
+        };
         let distance = quantity.distance(cost - limit.threshold);
         format!(
             " · {}, {distance} {side}",

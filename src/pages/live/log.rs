@@ -1,4 +1,4 @@
-//! What happened, the latest first.
+//! The log of a run: what happened, the latest first.
 
 use capo_core::journal::Status;
 use capo_core::run_state::RunState;
@@ -21,7 +21,7 @@ enum Filter {
 }
 
 impl Filter {
-    fn admits(self, entry: &Entry) -> bool {
+    fn shows(self, entry: &Entry) -> bool {
         match self {
             Self::All => true,
             Self::Only(kind) => entry.kind == kind,
@@ -90,7 +90,7 @@ fn Lines(run: Run, filter: RwSignal<Filter>) -> impl IntoView {
     let count = move |from: usize| {
         run.read(|folded| {
             let entries = folded.activity.entries().get(from..).unwrap_or_default();
-            entries.iter().filter(|entry| filter.get().admits(entry)).count()
+            entries.iter().filter(|entry| filter.get().shows(entry)).count()
         })
     };
     let waiting = move || Some(count(until.get())).filter(|waiting| *waiting > 0);
@@ -98,8 +98,8 @@ fn Lines(run: Run, filter: RwSignal<Filter>) -> impl IntoView {
         let (until, filter) = (until.get(), filter.get());
         run.read(|folded| {
             let entries = folded.activity.entries().iter().take(until).enumerate();
-            let admitted = entries.filter(|(_, entry)| filter.admits(entry));
-            let mut places: Vec<usize> = admitted.map(|(place, _)| place).collect();
+            let shown = entries.filter(|(_, entry)| filter.shows(entry));
+            let mut places: Vec<usize> = shown.map(|(place, _)| place).collect();
             places.reverse();
             places
         })

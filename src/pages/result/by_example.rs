@@ -10,23 +10,23 @@ use crate::download;
 use crate::format::{NOTHING, count, counted};
 use crate::live::Run;
 use crate::pages::candidate::held_out_trace;
-use crate::run::by_example::{ByExample, Fate, Pair};
+use crate::run::by_example::{ByExample, ExampleChange, Pair};
 use crate::run::studied::Shown as _;
 
 /// Which examples are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Filter {
     All,
-    Of(Fate),
+    Of(ExampleChange),
     Over,
 }
 
 impl Filter {
     const ALL: [Self; 5] = [
         Self::All,
-        Self::Of(Fate::Better),
-        Self::Of(Fate::Worse),
-        Self::Of(Fate::OtherCosts),
+        Self::Of(ExampleChange::Better),
+        Self::Of(ExampleChange::Worse),
+        Self::Of(ExampleChange::OtherCosts),
         Self::Over,
     ];
 
@@ -38,7 +38,7 @@ impl Filter {
         }
     }
 
-    fn admits(self, pair: &Pair) -> bool {
+    fn shows(self, pair: &Pair) -> bool {
         match self {
             Self::All => true,
             Self::Of(fate) => pair.fate == fate,
@@ -56,8 +56,8 @@ pub(super) fn ByExamplePlate(run: Run) -> impl IntoView {
         let filter = filter.get();
         found.with(|found| {
             let pairs = found.iter().flat_map(|found| found.pairs.iter().enumerate());
-            let admitted = pairs.filter(|(_, pair)| filter.admits(pair));
-            admitted.map(|(place, _)| place).collect::<Vec<usize>>()
+            let shown = pairs.filter(|(_, pair)| filter.shows(pair));
+            shown.map(|(place, _)| place).collect::<Vec<usize>>()
         })
     });
     let window = Window::over(Signal::derive(move || places.with(Vec::len)));
@@ -69,7 +69,7 @@ pub(super) fn ByExamplePlate(run: Run) -> impl IntoView {
         let many = move || {
             found.with(|found| {
                 let pairs = found.iter().flat_map(|found| &found.pairs);
-                count(pairs.filter(|pair| this.admits(pair)).count() as u64)
+                count(pairs.filter(|pair| this.shows(pair)).count() as u64)
             })
         };
         view! {

@@ -10,6 +10,7 @@ mod quota;
 mod rows;
 mod table;
 
+use leptos::ev;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -20,7 +21,7 @@ use self::actions::export;
 use self::bulk::Bulk;
 use self::listed::Listed;
 use self::table::RunTable;
-use crate::components::{Choose, Message, RaiseDialog, page_title};
+use crate::components::{Choose, Message, RaiseDialog, page_title, removing};
 use crate::format;
 use crate::frame::imports::{Imports, Trouble};
 use crate::live::Runs;
@@ -110,11 +111,12 @@ fn OpenJournal() -> impl IntoView {
 fn Troubles() -> impl IntoView {
     let imports = expect_context::<Imports>();
     let message = move |trouble: Trouble| {
+        let dismiss = move |event: ev::MouseEvent| removing(&event, || imports.dismiss(trouble.id));
         view! {
             <Message what=trouble.what>
                 <span>{trouble.then}</span>
                 <div class="row">
-                    <button type="button" class="link" on:click=move |_| imports.dismiss(trouble.id)>
+                    <button type="button" class="link" on:click=dismiss>
                         "Dismiss"
                     </button>
                 </div>

@@ -1,12 +1,14 @@
 //! Renaming a run, and asking once before runs are deleted.
 
+use std::collections::BTreeSet;
+
 use capo_api::{RunChange, Title};
 use leptos::html::Dialog;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::listed::Listed;
-use crate::components::close_dialog;
+use crate::components::{close_dialog, removing_by};
 use crate::format;
 use crate::live::{Run, Runs};
 use crate::storage::lock::{self, NotHeld};
@@ -124,9 +126,14 @@ pub(super) fn DeleteDialog(
     };
     let delete = move |_| {
         close_dialog(node);
+        let opener = document().active_element();
         let chosen = chosen.get_untracked();
         spawn_local(async move {
-            said.set(deleted(runs, team, &chosen).await.err());
+            let kept = deleted(runs, team, &chosen).await.err();
+            if kept.is_none() {
+                removing_by(opener, || listed.selected.set(BTreeSet::new()));
+            }
+            said.set(kept);
             listed.refresh();
         });
     };

@@ -1,5 +1,6 @@
 //! The table of runs.
 
+use leptos::ev;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -11,7 +12,7 @@ use super::rows::{Column, Next, Order, Row, arranged, shared_range};
 use crate::charts::scale::Range;
 use crate::charts::spark::{Spark, SparkData, SparkPoint};
 use crate::charts::unit::Unit;
-use crate::components::{Gate, date_and_time};
+use crate::components::{Gate, date_and_time, removing};
 use crate::format::{self, Quantity};
 use crate::frame::imports::{Imports, Reading};
 use crate::frame::keys::TabKeys;
@@ -292,6 +293,7 @@ fn ReadingRow(id: u32, name: String) -> impl IntoView {
         let share = reading.get().map_or(0, |reading| percent(&reading));
         format!("{share}%")
     };
+    let cancel = move |event: ev::MouseEvent| removing(&event, || imports.cancel(id));
     view! {
         <tr class="reading-file" aria-busy="true">
             <td></td>
@@ -312,7 +314,7 @@ fn ReadingRow(id: u32, name: String) -> impl IntoView {
                 </div>
             </th>
             <td class="nw">
-                <button type="button" class="link" on:click=move |_| imports.cancel(id)>
+                <button type="button" class="link" on:click=cancel>
                     "Cancel"
                 </button>
             </td>

@@ -10,6 +10,7 @@ use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
 use serde_json::Value;
 
+use super::credentials::provider_of;
 use super::problem::Problem;
 use super::reach::Unreached;
 use crate::keys::Keys;
@@ -353,8 +354,7 @@ impl Asking {
             Err(_) => leptos::task::spawn_local(async move {
                 let address = address(&table);
                 let why = Unreached::why(&address).await;
-                let provider = table["provider"].as_str().unwrap_or_default();
-                let (what, advice) = why.words(provider, &server(&address), &origin());
+                let (what, advice) = why.words(provider_of(&table), &server(&address), &origin());
                 self.settle(ticket, &Tested::Fails(what, advice));
             }),
         }

@@ -1,4 +1,4 @@
-//! What a run may spend.
+//! The form of the budget: what a run may spend.
 
 use leptos::prelude::*;
 

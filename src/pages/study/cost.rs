@@ -1,4 +1,4 @@
-//! What a study can cost, before it runs.
+//! The cost estimate: what a study can cost, before it runs.
 
 use std::collections::BTreeSet;
 

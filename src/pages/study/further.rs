@@ -1,6 +1,7 @@
 //! The settings of models that most people leave as they are.
 
 use capo_core::llm::Role;
+use capo_models::providers::SIMULATED;
 use leptos::prelude::*;
 
 use super::form::Form;
@@ -26,7 +27,7 @@ pub(super) fn Further() -> impl IntoView {
         named.collect::<Vec<_>>()
     });
     let of_role = move |role: Role, provider: &str| {
-        let simulated = provider == "simulated";
+        let simulated = provider == SIMULATED;
         let fields = settings(schemas::model())
             .into_iter()
             .filter(|setting| !IN_COLUMNS.contains(&setting.key.as_str()) || setting.key == "base_url")

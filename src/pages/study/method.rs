@@ -44,7 +44,7 @@ pub(super) fn MethodSection() -> impl IntoView {
     let options = methods::ALL
         .iter()
         .map(|entry| {
-            let shown = format!("{}: {}", studies::method_name(entry.name), entry.summary);
+            let shown = format!("{}: {}", entry.title, entry.summary);
             view! {
                 <option value=entry.name prop:selected=move || method.with(|method| method == entry.name)>
                     {shown}

@@ -2,8 +2,8 @@
 
 use capo_core::llm::Role;
 use capo_core::study::Study;
-use capo_models::providers::{Key, PROVIDERS};
-use capo_models::serving;
+use capo_models::providers::{Key, PROVIDERS, SIMULATED};
+use capo_models::{ProviderName, serving};
 use leptos::prelude::*;
 use serde_json::{Value, json};
 
@@ -340,15 +340,18 @@ fn ProviderSelect(role: Role) -> impl IntoView {
 
 /// A table that names a provider and nothing that another one was asked for.
 pub(super) fn fresh(role: Role, provider: &str) -> Value {
-    match provider {
-        "simulated" => json!({
+    if provider == SIMULATED {
+        return json!({
             "provider": provider,
             "model": if role == Role::Rewriter { "sim-large" } else { "sim-medium" },
             "latency": crate::studies::WATCHABLE,
-        }),
-        "openai-compatible" => json!({ "provider": provider, "base_url": "http://localhost:8000/v1" }),
-        _ => json!({ "provider": provider }),
+        });
     }
+    let mut table = json!({ "provider": provider });
+    if let Some(url) = ProviderName::find(provider).and_then(|provider| provider.get().usual_url) {
+        table["base_url"] = url.into();
+    }
+    table
 }
 
 #[component]
@@ -403,7 +406,7 @@ fn ModelName(role: Role) -> impl IntoView {
 #[component]
 fn TestButton(role: Role, test: Memo<Option<Test>>) -> impl IntoView {
     let form = expect_context::<Form>();
-    let simulated = form.memo(move |study| Place::Model(role).text(study, "provider") == "simulated");
+    let simulated = form.memo(move |study| Place::Model(role).text(study, "provider") == SIMULATED);
     let ask = move |_| {
         if test.with_untracked(|test| test.as_ref().is_some_and(|test| test.tested == Tested::Asking)) {
             return;

@@ -1,4 +1,4 @@
-//! What tokens cost, where no table of prices knows it.
+//! The form of prices: what tokens cost, where no table of prices knows it.
 
 use capo_core::llm::Role;
 use capo_core::study::Study;

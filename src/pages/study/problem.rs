@@ -1,4 +1,4 @@
-//! What is wrong with a draft, and with which of its keys.
+//! Problems: what is wrong with a draft, and with which of its keys.
 
 use capo_core::study::StudyError;
 use capo_models::ProviderName;

@@ -1,5 +1,6 @@
 //! Why a host was not reached: a page's request that fails does not say, so more is asked.
 
+use capo_models::providers::Provider;
 use gloo_net::http::Request;
 use web_sys::RequestMode;
 
@@ -29,9 +30,9 @@ impl Unreached {
         }
     }
 
-    /// What happened, and what to do: `origin` is this page's own, `host` the server's, `provider`
-    /// its name in studies.
-    pub(super) fn words(self, provider: &str, host: &str, origin: &str) -> (String, String) {
+    /// What happened, and what to do: `origin` is this page's own, `host` the server's.
+    pub(super) fn words(self, provider: Option<&Provider>, host: &str, origin: &str) -> (String, String) {
+        let allow_origin = provider.and_then(|provider| provider.allow_origin);
         match self {
             Self::NoNetwork => (
                 "No network.".into(),
@@ -39,13 +40,9 @@ impl Unreached {
             ),
             Self::NotAllowed => (
                 "The server did not let this page read its answer (CORS).".into(),
-                match provider {
-                    "ollama" => format!("It is running. Start it with OLLAMA_ORIGINS={origin}"),
-                    "openai-compatible" => format!(
-                        "It is running. For vLLM add --allowed-origins '[\"{origin}\"]', for Ollama set \
-                         OLLAMA_ORIGINS={origin}; other servers have a setting for allowed origins."
-                    ),
-                    _ => format!(
+                match allow_origin {
+                    Some(start) => format!("It is running. {}", start(origin)),
+                    None => format!(
                         "{host} is running, but lets no page ask it directly, or something on the way (a proxy, \
                          an extension) keeps its answer back. Run the study with the command line, or reach the \
                          model through OpenRouter."
@@ -54,11 +51,9 @@ impl Unreached {
             ),
             Self::Down => (
                 format!("No answer came from {host}."),
-                match provider {
-                    "ollama" | "openai-compatible" => {
-                        "Check that the server is running and that the address is right.".into()
-                    }
-                    _ => "Check the address, and whether something on the way (a proxy, an extension) \
+                match allow_origin {
+                    Some(_) => "Check that the server is running and that the address is right.".into(),
+                    None => "Check the address, and whether something on the way (a proxy, an extension) \
                           keeps requests back."
                         .into(),
                 },
@@ -69,7 +64,7 @@ impl Unreached {
     /// Like [`Unreached::words`], for an agent of somebody's own.
     pub(super) fn words_of_agent(self, host: &str, origin: &str) -> (String, String) {
         match self {
-            Self::NoNetwork => self.words("", host, origin),
+            Self::NoNetwork => self.words(None, host, origin),
             Self::NotAllowed => (
                 "The server did not let this page read its answer (CORS).".into(),
                 format!(
@@ -87,17 +82,24 @@ impl Unreached {
 
 #[cfg(test)]
 mod tests {
+    use capo_models::ProviderName;
+
     use super::*;
+
+    fn provider(name: &str) -> Option<&'static Provider> {
+        ProviderName::find(name).map(ProviderName::get)
+    }
 
     #[test]
     fn a_local_server_is_told_which_origin_to_allow() {
         let (what, advice) =
-            Unreached::NotAllowed.words("ollama", "localhost:11434", "http://127.0.0.1:8787");
+            Unreached::NotAllowed.words(provider("ollama"), "localhost:11434", "http://127.0.0.1:8787");
         assert!(what.ends_with("(CORS)."));
         assert!(advice.contains("OLLAMA_ORIGINS=http://127.0.0.1:8787"));
         let (_, advice) = Unreached::NotAllowed.words_of_agent("localhost:9000", "http://127.0.0.1:8787");
         assert!(advice.contains("Access-Control-Allow-Origin: http://127.0.0.1:8787,"));
-        let (_, advice) = Unreached::NotAllowed.words("openai-compatible", "gpu:8000", "https://a.example");
+        let (_, advice) =
+            Unreached::NotAllowed.words(provider("openai-compatible"), "gpu:8000", "https://a.example");
         assert!(advice.contains("--allowed-origins '[\"https://a.example\"]'"));
     }
 }

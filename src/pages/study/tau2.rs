@@ -22,7 +22,7 @@ use super::place::Place;
 use super::rows::Exclude;
 use super::setting_field::SettingField;
 use super::workload::of_kind;
-use crate::components::{Choose, removing};
+use crate::components::{Choose, removing, removing_by};
 use crate::format;
 use crate::frame::drop_target::{self, Kind};
 use crate::live::keep_benchmark;
@@ -117,14 +117,15 @@ fn Data() -> impl IntoView {
         let here = here();
         (!here.is_empty()).then(|| {
             let domains = format::capitalized(&words(&here));
-            let forget = move |_| {
+            let forget = move |event: ev::MouseEvent| {
+                let button = event.current_target().and_then(|target| target.dyn_into().ok());
                 spawn_local(async move {
                     let forgotten = match Storage::open().await {
                         Ok(storage) => storage.forget_benchmark().await,
                         Err(error) => Err(error),
                     };
                     match forgotten {
-                        Ok(()) => form.benchmark.set(Vec::new()),
+                        Ok(()) => removing_by(button, || form.benchmark.set(Vec::new())),
                         Err(error) => form.said.set(Some(Said::Failed(error.to_string()))),
                     }
                 });

@@ -1,4 +1,4 @@
-//! What a prompt is measured on.
+//! The form of the workload: what a prompt is measured on.
 
 use capo_core::study::{LARGEST_BATCH_GROWTH, Study};
 use capo_workloads::KINDS;

@@ -259,7 +259,7 @@ pub(super) fn finished(event: &FinishedEvent, state: &RunState) -> (Sentence, Se
     let detail = if reason.is_empty() {
         Sentence::default()
     } else {
-        Sentence::new(format!("{}.", capitalised(reason.trim_end_matches('.'))))
+        Sentence::new(format!("{}.", format::capitalized(reason.trim_end_matches('.'))))
     };
     match event.status {
         Status::Feasible => (Sentence::new("Finished.").then(best(event, state)), detail),
@@ -303,14 +303,6 @@ fn best(event: &FinishedEvent, state: &RunState) -> Sentence {
         Some(sentence.text(format!(", {}.", value(&objective, score.objective))))
     });
     found.unwrap_or_default()
-}
-
-fn capitalised(text: &str) -> String {
-    let mut characters = text.chars();
-    let first = characters.next();
-    first.map_or_else(String::new, |first| {
-        first.to_uppercase().chain(characters).collect()
-    })
 }
 
 /// A failure of an effect, told once however often it came in a row.

@@ -172,7 +172,7 @@ fn a_relative_threshold_is_known_once_the_seed_is_measured() {
         for score in closed.scores.values() {
             let kept = limits
                 .iter()
-                .all(|(metric, limit)| limit.admits(score.costs[metric]));
+                .all(|(metric, limit)| limit.is_satisfied(score.costs[metric]));
             assert_eq!(score.feasible, kept);
         }
     }

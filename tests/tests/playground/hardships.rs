@@ -198,7 +198,7 @@ async fn a_server_that_goes_away_is_waited_for() {
     hold_after(&browser, &stub, 30, "Run study").await;
     stub.leave();
     browser.until_shown("a model cannot be reached").await;
-    stub.admit_all();
+    stub.let_all_through();
     stub.come_back();
     browser.until_shown("Finished.").await;
     assert_eq!(stub.request_log().repeats(Question::is_rollout), 0);
@@ -215,7 +215,7 @@ async fn a_run_over_the_network_pauses_without_one_and_goes_on_with_it() {
     let browser = set_up(&study, SECRET).await;
     hold_after(&browser, &stub, 30, "Run study").await;
     set_offline(&browser, true).await;
-    stub.admit_all();
+    stub.let_all_through();
     browser
         .until_shown("Paused; goes on by itself when it returns")
         .await;
@@ -233,7 +233,7 @@ async fn a_pilot_whose_server_goes_away_waits_for_it() {
     hold_after(&browser, &stub, 2, "Measure the seed prompt on 5 examples first").await;
     stub.leave();
     browser.until_shown("a model cannot be reached").await;
-    stub.admit_all();
+    stub.let_all_through();
     stub.come_back();
     browser.until_shown("Run the whole study").await;
     assert_eq!(stub.request_log().answered(Question::is_rollout), 5);
@@ -249,7 +249,7 @@ async fn a_pilot_outlives_its_network_and_stays_a_pilot() {
     let browser = set_up(&study, SECRET).await;
     hold_after(&browser, &stub, 0, "Measure the seed prompt on 5 examples first").await;
     set_offline(&browser, true).await;
-    stub.admit_all();
+    stub.let_all_through();
     browser
         .until_shown("Paused; goes on by itself when it returns")
         .await;

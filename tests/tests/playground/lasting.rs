@@ -33,11 +33,11 @@ async fn a_second_tab_follows_a_run_and_says_where_it_goes_on() {
         browser.js(meter).await
     };
     let before = rollouts().await;
-    stub.admit(40);
+    stub.let_through(40);
     browser
         .until("the spend shown here grows", async || rollouts().await != before)
         .await;
-    stub.admit_all();
+    stub.let_all_through();
     browser.until_shown("Finished.").await;
     browser.until_shown("See the result").await;
     assert!(!browser.text("main").await.contains("in another tab"));
@@ -90,7 +90,7 @@ async fn a_tab_that_watched_a_pilot_says_what_it_waits_for() {
     browser.driver.switch_to_window(second).await.unwrap();
     browser.driver.goto(address.as_str().unwrap()).await.unwrap();
     browser.until_shown("running in another tab").await;
-    stub.admit_all();
+    stub.let_all_through();
     browser.until_shown("Run the whole study").await;
     assert!(!browser.text("main").await.contains("interrupted"));
 }
@@ -190,7 +190,7 @@ async fn stop_lets_no_dialogue_go_on_and_what_it_was_answered_is_not_paid_again(
     browser
         .until("nobody waits for an answer", async || stub.open() == 0)
         .await;
-    stub.admit_all();
+    stub.let_all_through();
     let lines = crate::journal(&browser).await;
     assert_eq!(of_kind(&lines, "finished").last().unwrap()["status"], "stopped");
     let stopped = stub.request_log();

@@ -234,7 +234,7 @@ async fn a_reload_in_the_midst_repeats_no_call() {
 
 /// Lets a run go on for so many calls and holds the next ones back.
 async fn hold_after(browser: &Browser, stub: &Stub, calls: u64, begin: &str) {
-    stub.admit(calls);
+    stub.let_through(calls);
     browser.click(begin).await;
     browser
         .until("the stub holds back what is asked", async || stub.is_held())
@@ -245,7 +245,7 @@ async fn hold_after(browser: &Browser, stub: &Stub, calls: u64, begin: &str) {
 async fn pause_after(browser: &Browser, stub: &Stub, calls: u64, begin: &str) {
     hold_after(browser, stub, calls, begin).await;
     browser.click("Pause").await;
-    stub.admit_all();
+    stub.let_all_through();
     browser
         .until_shown("Calls under way were finished and counted")
         .await;
@@ -304,7 +304,7 @@ async fn a_change_taken_back_stands_nowhere() {
         .await;
     browser.until_shown("Pending:").await;
     browser.click("Undo").await;
-    stub.admit_all();
+    stub.let_all_through();
     browser.until_shown("Finished.").await;
     let lines = journal(&browser).await;
     assert!(of_kind(&lines, "steer").is_empty(), "{lines:?}");

@@ -51,7 +51,7 @@ async fn a_server_that_is_killed_goes_on_with_the_run_and_the_page_with_it() {
     let ada = browser(&server).await;
     made_project(&ada, &server, &link).await;
     add_key(&ada, &stub).await;
-    stub.admit(reference.requests() / 2);
+    stub.let_through(reference.requests() / 2);
     start_with_key(&ada, &study).await;
     // As many as may be asked at once, so that no other is on its way.
     ada.until("rollouts wait for their answers, and nothing else", async || {
@@ -60,7 +60,7 @@ async fn a_server_that_is_killed_goes_on_with_the_run_and_the_page_with_it() {
         let held = unanswered(&request_log);
         let is_so = held.len() == CONCURRENCY && held.iter().all(|question| question.is_rollout());
         if is_held && !is_so {
-            stub.admit(1);
+            stub.let_through(1);
         }
         is_held && is_so
     })
@@ -78,7 +78,7 @@ async fn a_server_that_is_killed_goes_on_with_the_run_and_the_page_with_it() {
     ada.until("the stub notices", async || stub.open() == 0).await;
     let mut serve = command(["serve", "--addr", &place, "--data"]);
     let _server = Server::start(serve.arg(folder.path()).arg("--page").arg(built()));
-    stub.admit_all();
+    stub.let_all_through();
     ada.until_shown("Finished.").await;
 
     let request_log = stub.request_log();

@@ -1,4 +1,4 @@
-//! What a judge model thinks of the answer.
+//! LLM as a judge: what a judge model thinks of the answer.
 //!
 //! The judge sees task and answer quoted in the user turn, inside tags that they cannot close, so
 //! neither can pass for the rubric. Its verdict is read strictly; one that cannot be read is asked for once more and then

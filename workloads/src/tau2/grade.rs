@@ -1,4 +1,4 @@
-//! What a conversation earns, part by part.
+//! The reward: what a conversation earns, part by part.
 
 use capo_core::llm::ToolCall;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What was said and called in a conversation.
+//! The trajectory: what was said and called in a conversation.
 
 use capo_core::llm::{Message, ToolCall};
 use serde::Serialize;

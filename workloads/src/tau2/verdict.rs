@@ -1,4 +1,4 @@
-//! What a finished conversation is worth: measurements, and an account in plain words.
+//! The verdict: what a finished conversation is worth: measurements, and an account in plain words.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What a finished dialogue is worth: measurements, and an account in plain words.
+//! The judge: what a finished dialogue is worth: measurements, and an account in plain words.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What a dialogue is about: the customer's side, and what must come of it.
+//! Tasks: what a dialogue is about: the customer's side, and what must come of it.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a run spent, search and evaluation apart.
+//! The ledger: what a run spent, search and evaluation apart.
 
 use indexmap::IndexMap;
 

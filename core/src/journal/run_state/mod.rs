@@ -210,7 +210,7 @@ impl RunState {
                 self.rollouts.declare(&study.workloads, study.study.study.repeats);
                 self.study = Some(Rc::new((**study).clone()));
             }
-            Event::Candidate(event) => self.admit(event),
+            Event::Candidate(event) => self.add_candidate(event),
             Event::Rollout(event) => {
                 let candidate = self.index_of(&event.candidate)?;
                 self.rollouts.insert(candidate, event, line)?;
@@ -315,7 +315,7 @@ impl RunState {
         record.is_some_and(|record| record.reserve.contains(&event.example))
     }
 
-    fn admit(&mut self, event: &CandidateEvent) {
+    fn add_candidate(&mut self, event: &CandidateEvent) {
         self.candidates.entry(event.id).or_insert_with(|| Candidate {
             prompt: event.prompt.as_str().into(),
             round: event.round,

@@ -203,12 +203,7 @@ impl Caller for MeteredCaller<'_> {
                     return answer;
                 }
                 Err(LlmError::Failed { usage, .. } | LlmError::Interrupted { usage }) => {
-                    let mut share = RoleUsage::from(*usage);
-                    // A failed call of unknown price consumed nothing that anybody could know of.
-                    if usage.is_nothing() {
-                        share.usd = share.usd.or(Some(0.0));
-                    }
-                    share
+                    RoleUsage::from(*usage)
                 }
                 Err(LlmError::Budget(_)) => return answer,
             };

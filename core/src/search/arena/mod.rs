@@ -451,7 +451,7 @@ impl Arena {
         origin: Origin,
         parents: Vec<CandidateId>,
     ) -> Result<CandidateId, Halt> {
-        let id = self.admit(prompt, round, origin, parents)?;
+        let id = self.find_or_add(prompt, round, origin, parents)?;
         self.enlist(id);
         Ok(id)
     }
@@ -473,7 +473,7 @@ impl Arena {
     }
 
     /// Finds the candidate of a text, or introduces it without a place in the logical order yet.
-    pub(crate) fn admit(
+    pub(crate) fn find_or_add(
         &self,
         prompt: &str,
         round: u32,

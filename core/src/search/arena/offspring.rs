@@ -207,7 +207,7 @@ impl Arena {
         join_all(children).await.into_iter().collect()
     }
 
-    /// One child p⁺ = W(p, ξ, λ), or none with the reason. An instructed rewriter whose answer cannot be used is
+    /// One child p⁺ = W(p, ξ, λ) in place of a step along ∇_p J (`eq:lagrangian_gradient`), or none with the reason. An instructed rewriter whose answer cannot be used is
     /// asked once more; a parent that the rewriter's context has no room for gets no child.
     async fn rewrite(
         &self,
@@ -269,7 +269,7 @@ impl Arena {
             };
             let reason = match usable(form, &answer, &self.prompt(parent)) {
                 Ok(text) => {
-                    let child = self.admit(text, guidance.round, task.edit.origin(), task.parents())?;
+                    let child = self.find_or_add(text, guidance.round, task.edit.origin(), task.parents())?;
                     self.record_rewrite(task, guidance.round, Ok(child), usage, input)?;
                     return Ok(Some(child));
                 }

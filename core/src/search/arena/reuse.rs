@@ -128,7 +128,7 @@ impl Arena {
             return Ok(None);
         };
         if let Some(prompt) = prompt {
-            self.admit(prompt, round, task.edit.origin(), task.parents())?;
+            self.find_or_add(prompt, round, task.edit.origin(), task.parents())?;
         }
         let event = RewriteEvent {
             round,

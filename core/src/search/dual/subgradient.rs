@@ -1,4 +1,4 @@
-//! The paper's dual step.
+//! The paper's dual step: dual ascent by projected subgradients.
 
 use super::{DualSettings, DualStep, Residuals, moved};
 use crate::study::score::Multipliers;

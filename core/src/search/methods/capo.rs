@@ -198,7 +198,7 @@ pub(super) async fn primal_dual(
             multipliers: &multipliers,
         };
         (pool, multipliers) = closing
-            .close(&mut *step, &expanded, scores, parents, &batch)
+            .dual_step_and_retain(&mut *step, &expanded, scores, parents, &batch)
             .await?;
         round += 1;
     }
@@ -246,12 +246,12 @@ pub(super) struct Closing<'a> {
 }
 
 impl Closing<'_> {
-    /// Moves the multipliers, retains a pool out of `expanded` and closes the round: P_{t+1} and λ_{t+1}. The
+    /// The dual step and retention: moves the multipliers, retains a pool out of `expanded` and closes the round: P_{t+1} and λ_{t+1}. The
     /// scores may be of more candidates, which are journaled with the others.
     ///
     /// P_best = top k0 by J under λ_t;  λ ← clip(λ + β (mean cost of P_best − τ)/s, 0, λ_max);
     /// P_{t+1} = top k1 by J under λ_t.
-    pub(super) async fn close(
+    pub(super) async fn dual_step_and_retain(
         &self,
         step: &mut dyn DualStep,
         expanded: &[CandidateId],
@@ -301,7 +301,8 @@ fn gated(
     if settings.noise > 0.0 {
         for (&candidate, score) in &mut scores {
             score.feasible = limits.iter().enumerate().all(|(place, (metric, limit))| {
-                limit.admits(score.costs[metric] + noise(arena, settings.noise, round, candidate, place))
+                limit
+                    .is_satisfied(score.costs[metric] + noise(arena, settings.noise, round, candidate, place))
             });
         }
     }

@@ -129,7 +129,7 @@ impl Search for Dcapo {
                     multipliers: &multipliers,
                 };
                 (pool, multipliers) = closing
-                    .close(&mut *step, &expanded, scores, parents, &batch)
+                    .dual_step_and_retain(&mut *step, &expanded, scores, parents, &batch)
                     .await?;
                 arena.learn(round, &families).await?;
                 round += 1;
@@ -148,7 +148,7 @@ struct Link {
 }
 
 impl Dcapo {
-    /// The rewrites of each line by depth (`eq:dcapo_rewrite`), the lines of one parent together.
+    /// The rewrites of each line by depth (`eq:dcapo_policy`, `eq:dcapo_rewrite`), the lines of one parent together.
     async fn lines(
         &self,
         arena: &Arena,
@@ -183,7 +183,7 @@ impl Dcapo {
         Ok(lines)
     }
 
-    /// The best child of each line, and of these the top k1. `ranked` is best first.
+    /// Admission: the best child of each line, and of these the top k1. `ranked` is best first.
     fn admitted(&self, lines: &[Vec<Link>], ranked: &[(CandidateId, f64)]) -> Vec<CandidateId> {
         let place = |child: &CandidateId| ranked.iter().position(|(candidate, _)| candidate == child);
         let best = |line: &Vec<Link>| line.iter().filter_map(|link| link.child).min_by_key(place);

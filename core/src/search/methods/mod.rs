@@ -19,16 +19,16 @@ use crate::study::{Rounds, StudyError, Table, nearest, read_table};
 use capo::PrimalDual;
 pub(crate) use capo::noise;
 
-/// Declares the methods, by the names that study files use, with a sentence for people.
+/// Declares the methods, by the names that study files use, with a title and a sentence for people.
 ///
 /// Three lists come of it: what only reads a method's settings, as a page's form does, links neither
 /// searches nor schemas.
 macro_rules! methods {
-    ($($name:literal => $module:ident::$method:ident, $summary:literal;)*) => {
+    ($($name:literal => $module:ident::$method:ident, $title:literal, $summary:literal;)*) => {
         $(pub mod $module;)*
 
         /// Every method, by the name study files use.
-        pub const ALL: &[Entry] = &[$(Entry::of::<$module::$method>($name, $summary)),*];
+        pub const ALL: &[Entry] = &[$(Entry::of::<$module::$method>($name, $title, $summary)),*];
 
         /// The schema of each of them, in the same order.
         const SCHEMAS: &[fn() -> Schema] = &[$(|| schema_for!($module::$method)),*];
@@ -43,27 +43,27 @@ mod fixed_score;
 mod pareto;
 
 methods! {
-    "capo" => capo::Capo,
+    "capo" => capo::Capo, "CAPO",
         "Primal–dual search with a frozen rewriter: the paper's method.";
-    "capo-ea" => capo_ea::CapoEa,
+    "capo-ea" => capo_ea::CapoEa, "CAPO (EA)",
         "CAPO in which every retained candidate is a parent.";
-    "count" => count::CountCapo,
+    "count" => count::CountCapo, "count",
         "CAPO whose dual step sees the sign of a violation, not its size.";
-    "dcapo" => dcapo::Dcapo,
+    "dcapo" => dcapo::Dcapo, "DCAPO",
         "CAPO whose rewriter can learn from what became of its rewrites.";
-    "sampling" => test_time_sampling::Sampling,
+    "sampling" => test_time_sampling::Sampling, "sampling",
         "One-shot rewrites of the seed prompt; the best of k at fixed weights.";
-    "injected" => injected::Injected,
+    "injected" => injected::Injected, "injected",
         "The thresholds written into the seed prompt once.";
-    "gepa" => gepa::Gepa,
+    "gepa" => gepa::Gepa, "GEPA",
         "Rewrites by a few examples of prompts that are best on some example, and merges, at fixed weights.";
-    "mopo" => mopo::Mopo,
+    "mopo" => mopo::Mopo, "MOPO",
         "NSGA-II: keeps the Pareto front of objective and costs, whatever the thresholds.";
-    "evoprompt-ga" => evoprompt_ga::EvoPromptGa,
+    "evoprompt-ga" => evoprompt_ga::EvoPromptGa, "EvoPrompt-GA",
         "A genetic algorithm: tournaments, crossovers that are mutated, the best survive, at fixed weights.";
-    "evoprompt-de" => evoprompt_de::EvoPromptDe,
+    "evoprompt-de" => evoprompt_de::EvoPromptDe, "EvoPrompt-DE",
         "Differential evolution: a better child takes its parent's place, at fixed weights.";
-    "apo" => apo::Apo,
+    "apo" => apo::Apo, "APO",
         "ProTeGi: edits along a textual gradient and paraphrases, a beam of the best, at fixed weights.";
 }
 
@@ -215,6 +215,8 @@ impl Effort {
 pub struct Entry {
     /// The name study files use.
     pub name: &'static str,
+    /// The name on screens.
+    pub title: &'static str,
     /// One sentence for people.
     pub summary: &'static str,
     build: Build<dyn Method>,
@@ -222,12 +224,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    const fn of<M>(name: &'static str, summary: &'static str) -> Self
+    const fn of<M>(name: &'static str, title: &'static str, summary: &'static str) -> Self
     where
         M: Method + Default + Serialize + DeserializeOwned + 'static,
     {
         Self {
             name,
+            title,
             summary,
             build: |table| Ok(Box::new(parse::<M>(table)?)),
             complete: |table| written_out(&parse::<M>(table)?),

@@ -1,4 +1,4 @@
-//! What an optimizer does with each matrix.
+//! Kernels of the optimizers: what one does with each matrix.
 
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;

@@ -1,4 +1,4 @@
-//! What is computed row by row, or number by number.
+//! Kernels: what is computed row by row, or number by number.
 
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;

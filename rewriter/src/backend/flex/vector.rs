@@ -1,4 +1,4 @@
-//! What the loops are made of. Each function is inlined into a loop that [`on_vectors`] compiled for the
+//! SIMD vectors: what the loops are made of. Each function is inlined into a loop that [`on_vectors`] compiled for the
 //! processor's instructions.
 
 use pulp::{Arch, WithSimd};

@@ -398,7 +398,7 @@ fn scored<'a>(one: &'a Tried, objective: &str, split: Split) -> Scored<'a> {
             threshold: limit.threshold,
             cost,
             slack: cost.map(|cost| limit.threshold - cost),
-            satisfied: cost.map(|cost| limit.admits(cost)),
+            satisfied: cost.map(|cost| limit.is_satisfied(cost)),
         };
         (metric.as_str(), held)
     });
@@ -484,7 +484,7 @@ fn table(one: &Tried, objective: &str) -> String {
             limit.map_or_else(String::new, |limit| number(limit.threshold)),
             estimate(value),
             limit.map_or_else(String::new, |limit| signed(limit.threshold - value.mean)),
-            limit.map_or_else(String::new, |limit| yes_no(limit.admits(value.mean))),
+            limit.map_or_else(String::new, |limit| yes_no(limit.is_satisfied(value.mean))),
         ]);
     }
     let n = evaluation

@@ -413,7 +413,7 @@ fn refused(halt: &Halt) -> Refusal {
 
 impl Shared {
     /// Lets programs in, and no page: none of another origin, nor one whose name is made to lead here.
-    fn admit(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn authorize(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = host.and_then(|host| host.parse::<Authority>().ok());
         let is_own = host.is_some_and(|host| {
@@ -441,7 +441,7 @@ fn router(shared: Shared) -> Router {
 }
 
 async fn study(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Result<Response, Refusal> {
-    shared.admit(&headers)?;
+    shared.authorize(&headers)?;
     Ok(Json(&shared.description).into_response())
 }
 
@@ -450,7 +450,7 @@ async fn measure(
     headers: HeaderMap,
     request: Result<Json<Request>, JsonRejection>,
 ) -> Result<Response, Refusal> {
-    shared.admit(&headers)?;
+    shared.authorize(&headers)?;
     let Json(request) = request.map_err(|error| Refusal::unreadable(error.status(), error.body_text()))?;
     let (reply, answer) = oneshot::channel();
     let sent = shared.requests.send((request, reply));

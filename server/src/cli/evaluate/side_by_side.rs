@@ -150,7 +150,7 @@ fn rows(grid: &mut Table, one: &Tried, objective: &str, split: Split, difference
     for metric in std::iter::once(objective).chain(constraints) {
         let limit = one.evaluation.limits.get(metric);
         let mean = one.evaluation.estimates.get(metric).map(|estimate| estimate.mean);
-        let verdict = limit.zip(mean).map(|(limit, mean)| limit.admits(mean));
+        let verdict = limit.zip(mean).map(|(limit, mean)| limit.is_satisfied(mean));
         let found = difference.and_then(|difference| difference.metrics.get(metric));
         grid.row([
             format!("  {metric}"),

@@ -8,6 +8,7 @@ use capo_core::journal::{Event, Fsync, RoundEvent, Status};
 use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
+use capo_models::providers::LOCAL;
 use capo_rewriter::engine::OnlineContext;
 use capo_rewriter::folder::{GRPO, JOURNAL};
 use capo_team::shared_keys;
@@ -181,7 +182,7 @@ fn table(init: &str) -> serde_json::Value {
     } else {
         init.to_owned()
     };
-    json!({ "provider": "local", "model": init })
+    json!({ "provider": LOCAL, "model": init })
 }
 
 /// Refuses a study whose method learns nothing.

@@ -161,9 +161,9 @@ impl Asking {
         let mut run = None;
         let shown = match token(headers) {
             Some(pass) if pass.reveal().starts_with(PASS) => {
-                let admitted = server.admitted(&pass).ok_or_else(Refusal::unknown_token)?;
-                run = Some(admitted.project);
-                Shown::Member(admitted.member)
+                let holder = server.pass_holder(&pass).ok_or_else(Refusal::unknown_token)?;
+                run = Some(holder.project);
+                Shown::Member(holder.member)
             }
             Some(secret) => Shown::Token(secret),
             None => match cookie(headers, server) {

@@ -120,7 +120,7 @@ struct Parts {
     /// Where people can sign in, too.
     oidc: Option<Oidc>,
     /// Who may ask models for a run, by the hash of its pass.
-    admitted: Mutex<HashMap<String, Admitted>>,
+    passes: Mutex<HashMap<String, PassHolder>>,
     /// Something about runs has changed that workers have not heard of.
     runs_changed: Notify,
     tails: tail::Tails,
@@ -138,7 +138,7 @@ struct Parts {
 
 /// On whose account a run asks models.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Admitted {
+struct PassHolder {
     /// Id of the member.
     member: String,
     /// Id of the project.
@@ -226,7 +226,7 @@ impl Server {
             },
             providers: proxy::Providers::new(proxy::Public(proxy::System))?,
             oidc: settings.oidc.map(Oidc::new).transpose()?,
-            admitted: Mutex::default(),
+            passes: Mutex::default(),
             runs_changed: Notify::new(),
             tails: tail::Tails::default(),
             trainings: settings.trainings,
@@ -302,13 +302,13 @@ impl Server {
     }
 
     /// Lets a run or a training ask models on the account of a member and a project, by the pass that is returned.
-    pub(crate) fn admit(&self, member: &str, project: &str) -> Secret {
+    pub(crate) fn issue_pass(&self, member: &str, project: &str) -> Secret {
         let pass = Secret::new(caller::PASS);
-        let admitted = Admitted {
+        let holder = PassHolder {
             member: member.to_owned(),
             project: project.to_owned(),
         };
-        self.passes(|passes| passes.insert(pass.hash(), admitted));
+        self.passes(|passes| passes.insert(pass.hash(), holder));
         pass
     }
 
@@ -317,13 +317,13 @@ impl Server {
         self.passes(|passes| passes.remove(&pass.hash()));
     }
 
-    fn admitted(&self, pass: &Secret) -> Option<Admitted> {
+    fn pass_holder(&self, pass: &Secret) -> Option<PassHolder> {
         self.passes(|passes| passes.get(&pass.hash()).cloned())
     }
 
-    fn passes<T>(&self, change: impl FnOnce(&mut HashMap<String, Admitted>) -> T) -> T {
+    fn passes<T>(&self, change: impl FnOnce(&mut HashMap<String, PassHolder>) -> T) -> T {
         // Nothing panics while it has them.
-        change(&mut self.0.admitted.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.0.passes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until something about runs has changed here.

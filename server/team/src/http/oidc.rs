@@ -223,7 +223,7 @@ async fn known(server: &Server, oidc: &Oidc, visitor: &Visitor, person: &Person)
     }
     whole(person)?;
     // The first account is that of who set the server up.
-    if oidc.admits(person) && store.is_set_up().await? {
+    if oidc.may_join(person) && store.is_set_up().await? {
         // Who was shut out does not come in again under another name.
         match store.member(&person.name()).await {
             Ok(member) if member.disabled_at.is_some() => {

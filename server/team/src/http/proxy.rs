@@ -137,13 +137,13 @@ fn of_gateway(problem: &Problem) -> Response {
 
 /// `/api/proxy/{key}/{path…}`: passes a request on with the key of that name.
 pub(super) async fn proxy(State(server): State<Server>, asked: Asked) -> Response {
-    match admit(&server, asked).await {
+    match forward(&server, asked).await {
         Ok(response) => response,
         Err(stopped) => stopped.into_response(),
     }
 }
 
-async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
+async fn forward(server: &Server, asked: Asked) -> Result<Response, Stopped> {
     let (parts, body) = asked.into_parts();
     let (id, path) = split_path(parts.uri.path()).ok_or_else(|| Refusal::missing("address"))?;
     let at = server.now();
@@ -174,7 +174,7 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
     let kept = asking.and_then(|asking| asking.terms.key);
     let key = kept.as_ref().map(|kept| &kept.key);
     let mut upstream = gateway.check(caller.as_ref(), key, &limits, &request)?;
-    // The gate admits nobody without a key, and nobody who pays for nothing.
+    // The gate lets nobody through without a key, and nobody who pays for nothing.
     let (Some(kept), Some(payers)) = (kept, payers) else {
         return Err(Refusal::internal().into());
     };
@@ -237,7 +237,7 @@ fn gateway(server: &Server, headers: &HeaderMap) -> Gateway {
     }
 }
 
-/// A request that the gate admits, ready to be sent.
+/// A request that the gate lets through, ready to be sent.
 struct Call {
     server: Server,
     upstream: UpstreamRequest,

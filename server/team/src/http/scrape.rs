@@ -1,4 +1,4 @@
-//! What is counted, for who operates the server.
+//! Metrics for Prometheus: what is counted, for who operates the server.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;

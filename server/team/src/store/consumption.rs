@@ -1,4 +1,4 @@
-//! What members, projects and keys consume in a day, and what is set aside for requests under way.
+//! Consumption: what members, projects and keys consume in a day, and what is set aside for requests under way.
 
 use std::collections::{BTreeMap, HashSet};
 use std::mem;
@@ -221,7 +221,7 @@ impl Books {
 }
 
 impl Store {
-    /// Sets aside what a request may cost, or refuses it: of two that want the last of a limit one is admitted.
+    /// Sets aside what a request may cost, or refuses it: of two that want the last of a limit one is let through.
     ///
     /// # Errors
     /// When the database fails. The inner error names the limit that is reached.
@@ -241,7 +241,7 @@ impl Store {
         let mut books = self.open_books().await?;
         let costs = self.costs.change(|costs| costs.clone());
         books.set_aside(&aside, at, &self.process, &costs).await?;
-        // It is added before it is admitted, which tells what is there without another statement.
+        // It is added before it is let through, which tells what is there without another statement.
         let after = books.write().await?;
         let rows = std::iter::zip(aside.payers.all(), row_keys(&aside.payers, day));
         let mut before: Vec<Account> = std::iter::zip(rows, limits)

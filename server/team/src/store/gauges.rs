@@ -1,4 +1,4 @@
-//! What is measured of a database.
+//! Gauges: what is measured of a database.
 
 use std::collections::BTreeMap;
 

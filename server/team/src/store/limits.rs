@@ -1,4 +1,4 @@
-//! What members, projects and keys may consume in a day.
+//! Daily limits: what members, projects and keys may consume in a day.
 
 use capo_gateway::{Limits, NanoUsd, Scope};
 use sqlx::Row;

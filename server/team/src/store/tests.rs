@@ -443,8 +443,8 @@ fn attempts_wait_longer_and_longer_and_are_forgotten() {
         );
         // At once they are counted one by one.
         let all = futures::future::join_all((0..20).map(|_| store.attempt("at once", 5, 0))).await;
-        let admitted = all.iter().filter(|attempt| matches!(attempt, Ok(None))).count();
-        assert_eq!(admitted, 6);
+        let allowed = all.iter().filter(|attempt| matches!(attempt, Ok(None))).count();
+        assert_eq!(allowed, 6);
     });
 }
 
@@ -467,7 +467,7 @@ fn payers() -> ChargedTo {
 }
 
 #[test]
-fn of_many_for_the_last_cent_as_many_as_it_pays_for_are_admitted() {
+fn of_many_for_the_last_cent_as_many_as_it_pays_for_are_let_through() {
     on_each(|store| async move {
         let limits = Limits {
             usd_per_day: Some(NanoUsd::from(100)),

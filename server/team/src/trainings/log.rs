@@ -36,7 +36,7 @@ struct Tail {
 
 /// What a file has that it had not.
 #[derive(Debug, Default, PartialEq)]
-struct Came {
+struct NewLines {
     /// Another first line.
     first: Option<String>,
     /// Whole lines, as far as they fit into memory.
@@ -52,8 +52,8 @@ impl Tail {
     }
 
     /// What came since the last time.
-    fn read(&mut self) -> io::Result<Came> {
-        let mut came = Came::default();
+    fn read(&mut self) -> io::Result<NewLines> {
+        let mut came = NewLines::default();
         let file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(came),
             opened => opened?,
@@ -178,7 +178,7 @@ impl Log {
         Ok(shared)
     }
 
-    fn read(&mut self) -> Result<Came, StoreError> {
+    fn read(&mut self) -> Result<NewLines, StoreError> {
         let path = self.tail.path.display().to_string();
         self.tail
             .read()
@@ -193,7 +193,7 @@ impl Log {
         loop {
             let before = self.tail.clone();
             let came = self.read()?;
-            if came == Came::default() {
+            if came == NewLines::default() {
                 return Ok(());
             }
             if let Err(error) = self.keep(&came).await {
@@ -207,7 +207,7 @@ impl Log {
         }
     }
 
-    async fn keep(&mut self, came: &Came) -> Result<(), NotKept> {
+    async fn keep(&mut self, came: &NewLines) -> Result<(), NotKept> {
         if let (Some(search), Some(first)) = (&self.search, &came.first) {
             self.replace_first(&search.run, first).await?;
         }
@@ -285,16 +285,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let mut tail = Tail::of(path.clone());
-        assert_eq!(tail.read().unwrap(), Came::default(), "there is no file yet");
-        let came = |lines: &[&str]| Came {
+        assert_eq!(tail.read().unwrap(), NewLines::default(), "there is no file yet");
+        let came = |lines: &[&str]| NewLines {
             first: None,
             lines: lines.iter().map(|&line| line.to_owned()).collect(),
         };
         fs::write(&path, "one\ntwo\nthr").unwrap();
         assert_eq!(tail.read().unwrap(), came(&["one", "two"]));
-        assert_eq!(tail.read().unwrap(), Came::default());
+        assert_eq!(tail.read().unwrap(), NewLines::default());
         fs::write(&path, "another one\ntwo\nthree\n").unwrap();
-        let expected = Came {
+        let expected = NewLines {
             first: Some("another one".into()),
             ..came(&["three"])
         };

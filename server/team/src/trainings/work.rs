@@ -17,7 +17,7 @@ use super::{Job, LOCK, Trainings};
 use crate::http::Server;
 use crate::shared_keys::{self, GATE};
 use crate::store::{Lease, NotKept, StoreError, Training, TrainingLeft, in_millis};
-use crate::worker::{Admission, LOOK, open_proxy};
+use crate::worker::{LOOK, Pass, open_proxy};
 
 /// What is told of a training's end beside its own outcome.
 const UNKEPT: &str = "the last checkpoints could not be kept where data files lie, and are in the training's folder alone; the \
@@ -104,7 +104,7 @@ async fn attend(
     ending: watch::Receiver<bool>,
 ) {
     let folder = trainings.folder_of(&training.id);
-    let pass = Admission::of(&server, &training.member, &training.project);
+    let pass = Pass::of(&server, &training.member, &training.project);
     let news = watch::Sender::new(News::default());
     let carried = tokio::select! {
         carried = carry_out(&server, &trainings, &origin, (&lease, &training), &pass, &news) => carried,
@@ -182,7 +182,7 @@ async fn carry_out(
     trainings: &Trainings,
     origin: &str,
     (lease, training): (&Lease, &Training),
-    pass: &Admission,
+    pass: &Pass,
     news: &watch::Sender<News>,
 ) -> Carried {
     let folder = trainings.folder_of(&training.id);
@@ -294,7 +294,7 @@ async fn command(
     trainings: &Trainings,
     training: &Training,
     job: &Job,
-    (origin, pass): (&str, &Admission),
+    (origin, pass): (&str, &Pass),
 ) -> Result<std::process::Command, StoreError> {
     let mut command = trainings.trainer.command(job);
     if training.kind == TrainingKind::Grpo {

@@ -156,12 +156,12 @@ pub(crate) async fn open_proxy(
 }
 
 /// The pass by which a run or a training asks models, which ends with it.
-pub(crate) struct Admission(Server, Secret);
+pub(crate) struct Pass(Server, Secret);
 
-impl Admission {
+impl Pass {
     /// On the account of a member and a project, by their ids.
     pub(crate) fn of(server: &Server, member: &str, project: &str) -> Self {
-        Self(server.clone(), server.admit(member, project))
+        Self(server.clone(), server.issue_pass(member, project))
     }
 
     /// The pass itself.
@@ -170,7 +170,7 @@ impl Admission {
     }
 }
 
-impl Drop for Admission {
+impl Drop for Pass {
     fn drop(&mut self) {
         self.0.dismiss(&self.1);
     }
@@ -187,7 +187,7 @@ async fn attend(
 ) -> Lease {
     let id = run.id.clone();
     let _under_way = UnderWay::begin();
-    let pass = Admission::of(&server, &run.member, &run.project);
+    let pass = Pass::of(&server, &run.member, &run.project);
     // What it was told before somebody claimed it.
     if let Ok(told) = server.store().instructions(&lease).await {
         shared.tell(|news| news.told = Some(told));

@@ -35,11 +35,12 @@ struct Fields {
 impl Fields {
     /// Of a new key, or of one as it is.
     fn of(before: Option<&KeySettings>) -> Self {
-        let wanted = before.map_or("openai", |settings| settings.provider.as_str());
-        let provider = PROVIDERS.iter().copied().find(|name| *name == wanted);
+        let provider = before.map_or(PROVIDERS.first(), |settings| {
+            PROVIDERS.iter().find(|name| **name == settings.provider.as_str())
+        });
         let fields = Self {
             name: Line::default(),
-            provider: RwSignal::new(provider.unwrap_or_default()),
+            provider: RwSignal::new(provider.copied().unwrap_or_default()),
             base_url: Line::default(),
             private_host: RwSignal::new(before.is_some_and(|settings| settings.private_host)),
             projects: Line::default(),

@@ -1,4 +1,4 @@
-//! What a training is.
+//! The facts of a training: how and on what it learns.
 
 use capo_api::{TrainingShown, TrainingStart};
 use leptos::prelude::*;

@@ -3,6 +3,7 @@
 use capo_api::{Role, TrainingOrder, TrainingState, rewriter_model};
 use capo_core::llm::Role as ModelRole;
 use capo_core::study::Study;
+use capo_models::providers::LOCAL;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
@@ -88,10 +89,10 @@ pub(super) fn Orders(project: String, id: String, role: Role, followed: Followed
 
 /// Has a study rewritten for by what a training came to.
 fn take_rewriter(study: &mut Study, training: &str) {
-    let rewriter = json!({ "provider": "local", "model": rewriter_model(training) });
+    let rewriter = json!({ "provider": LOCAL, "model": rewriter_model(training) });
     let former = study.models.insert(ModelRole::Rewriter, rewriter);
     // A learned rewriter criticises nobody.
-    if let Some(former) = former.filter(|former| former["provider"] != "local") {
+    if let Some(former) = former.filter(|former| former["provider"] != LOCAL) {
         study.models.entry(ModelRole::Critic).or_insert(former);
     }
 }

@@ -1,4 +1,4 @@
-//! What the shop sells, who lives where, and the workshop's calendar.
+//! The catalogue: what the shop sells, who lives where, and the workshop's calendar.
 
 use indexmap::IndexMap;
 use jiff::ToSpan;

@@ -1,4 +1,4 @@
-//! What an agent knows from the conversation so far, message by message.
+//! Notes: what an agent knows from the conversation so far, message by message.
 
 use std::cell::OnceCell;
 use std::hash::BuildHasher;
@@ -66,7 +66,7 @@ pub(super) struct Asked {
 
 /// One request of the customer, with everything that happened about it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wish {
+pub(super) struct CustomerRequest {
     /// All the customer said about it.
     pub(super) said: String,
     /// The same in lower case.
@@ -91,7 +91,7 @@ pub(super) struct Wish {
     pub(super) extras: usize,
 }
 
-impl Wish {
+impl CustomerRequest {
     /// The days and times named.
     pub(super) fn when(&self) -> &When {
         self.when.get_or_init(|| When::read(&self.said))
@@ -122,7 +122,7 @@ pub(in crate::simulated) struct Notes {
     pub(super) shipments: Vec<(String, Shipment)>,
     pub(super) products: Vec<Product>,
     pub(super) slots: Vec<Slot>,
-    pub(super) wishes: Vec<Wish>,
+    pub(super) wishes: Vec<CustomerRequest>,
     pub(super) last_speech: Speech,
     /// The last call that only read something, for an agent that reads it again.
     pub(super) last_read: Option<(String, Value)>,
@@ -150,7 +150,7 @@ impl Notes {
     }
 
     /// The request at hand.
-    pub(super) fn wish(&self) -> Option<&Wish> {
+    pub(super) fn wish(&self) -> Option<&CustomerRequest> {
         self.wishes.last()
     }
 
@@ -180,7 +180,7 @@ impl Notes {
         let fresh = self.wishes.is_empty()
             || (matches!(self.last_speech, Speech::Report | Speech::Refusal) && begins_anew(&lower));
         if fresh {
-            self.wishes.push(Wish::default());
+            self.wishes.push(CustomerRequest::default());
         }
         if let Some(email) = wish::email(text) {
             self.email = Some(email.to_owned());

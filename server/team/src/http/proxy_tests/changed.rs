@@ -16,7 +16,10 @@ async fn what_is_changed_or_taken_away_holds_for_the_very_next_call(store: Store
     let (store, root) = (&door.store, by("root"));
     let admin = store.member("root").await.unwrap();
     let project = store.project(&admin, "help-desk").await.unwrap().0;
-    let (token, pass) = (&door.tokens[0].1, door.server.admit(&door.editor, &project.id));
+    let (token, pass) = (
+        &door.tokens[0].1,
+        door.server.issue_pass(&door.editor, &project.id),
+    );
     let of_admin = Secret::new("capo_");
     let added = store.add_token(&root, &admin, &of_admin, "ci", TokenScope::Write, NOW + 1000);
     added.await.unwrap();

@@ -6,13 +6,13 @@ use super::changes::Change;
 use super::wording::spoken_date;
 use super::{Act, HelpDeskAgent};
 use crate::simulated::agent::behaviour::Behaviour;
-use crate::simulated::agent::notes::Wish;
+use crate::simulated::agent::notes::CustomerRequest;
 use crate::simulated::agent::records::Slot;
 use crate::simulated::agent::wish::{self, Intent};
 use crate::tool_names;
 
 impl HelpDeskAgent<'_> {
-    pub(super) fn appointment(&self, wish: &Wish, intent: Intent) -> Act {
+    pub(super) fn appointment(&self, wish: &CustomerRequest, intent: Intent) -> Act {
         let Some(identity) = &self.notes.identity else {
             return self.say(
                 "no account",
@@ -107,7 +107,7 @@ impl HelpDeskAgent<'_> {
     }
 
     /// The slot to propose: the first that suits the customer, or, by a slip, the one after it.
-    fn slot(&self, wish: &Wish, service: &str, current: Option<&Slot>) -> Option<&Slot> {
+    fn slot(&self, wish: &CustomerRequest, service: &str, current: Option<&Slot>) -> Option<&Slot> {
         let when = wish.when();
         let mut fitting: Vec<&Slot> = self
             .notes

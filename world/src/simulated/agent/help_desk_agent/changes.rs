@@ -6,7 +6,7 @@ use super::items::{items, product_of};
 use super::wording::first_words;
 use super::{Act, HelpDeskAgent};
 use crate::simulated::agent::behaviour::Behaviour;
-use crate::simulated::agent::notes::Wish;
+use crate::simulated::agent::notes::CustomerRequest;
 use crate::simulated::agent::records::Order;
 use crate::simulated::agent::speech::Voice;
 use crate::simulated::agent::wish::{self, Intent};
@@ -24,7 +24,7 @@ impl HelpDeskAgent<'_> {
     /// The change a request about an order comes to.
     pub(super) fn change(
         &self,
-        wish: &Wish,
+        wish: &CustomerRequest,
         intent: Intent,
         order_id: &str,
         order: Option<&Order>,
@@ -114,7 +114,7 @@ impl HelpDeskAgent<'_> {
 
     /// Whether the agent gets an argument wrong: likelier the longer the conversation has been on and
     /// the less smoothly it went. Put right once, it stays right.
-    pub(super) fn slips(&self, wish: &Wish) -> bool {
+    pub(super) fn slips(&self, wish: &CustomerRequest) -> bool {
         let hardness = 0.5 * self.notes.wish_index() as f64 + 0.4 * wish.setbacks.len() as f64;
         wish.declined == 0
             && wish.write_errors == 0
@@ -124,7 +124,12 @@ impl HelpDeskAgent<'_> {
     }
 
     /// Proposes a change if the agent is one to ask, makes it, or says that it cannot.
-    pub(super) fn carry_out(&self, wish: &Wish, change: Option<Change>, order: Option<&Order>) -> Act {
+    pub(super) fn carry_out(
+        &self,
+        wish: &CustomerRequest,
+        change: Option<Change>,
+        order: Option<&Order>,
+    ) -> Act {
         let Some(change) = change.filter(|change| self.offers(change.tool)) else {
             return self.say("impossible", "I'm sorry, I cannot do this for you.");
         };
@@ -162,7 +167,7 @@ impl HelpDeskAgent<'_> {
     }
 
     /// Reports what was done.
-    pub(super) fn finish(&self, wish: &Wish) -> Act {
+    pub(super) fn finish(&self, wish: &CustomerRequest) -> Act {
         let order = wish.order_id.as_ref().and_then(|id| self.notes.order(id));
         if let Some(extras) = self.redundant(wish, 3, order) {
             return extras;

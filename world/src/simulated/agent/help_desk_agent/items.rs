@@ -1,13 +1,17 @@
 //! Which items and variants a customer speaks of.
 
 use super::HelpDeskAgent;
-use crate::simulated::agent::notes::Wish;
+use crate::simulated::agent::notes::CustomerRequest;
 use crate::simulated::agent::records::{Item, Order};
 
 impl HelpDeskAgent<'_> {
     /// The variant the customer wants instead, with whether it is in stock (unknown when the agent
     /// has not looked).
-    pub(super) fn wanted_variant(&self, wish: &Wish, order: &Order) -> Option<(String, Option<bool>)> {
+    pub(super) fn wanted_variant(
+        &self,
+        wish: &CustomerRequest,
+        order: &Order,
+    ) -> Option<(String, Option<bool>)> {
         let items = items(wish, order);
         let item = items.first().copied().or_else(|| order.items.first())?;
         let product = product_of(&item.sku);
@@ -39,7 +43,7 @@ impl HelpDeskAgent<'_> {
 }
 
 /// The items the customer speaks of; none when that cannot be told.
-pub(super) fn items<'o>(wish: &Wish, order: &'o Order) -> Vec<&'o Item> {
+pub(super) fn items<'o>(wish: &CustomerRequest, order: &'o Order) -> Vec<&'o Item> {
     let open: Vec<&Item> = order
         .items
         .iter()

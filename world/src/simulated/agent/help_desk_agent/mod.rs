@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::behaviour::{Behaviour, BehaviourModel};
 use super::handbook::Handbook;
-use super::notes::{Notes, Setback, Wish};
+use super::notes::{CustomerRequest, Notes, Setback};
 use super::speech::Voice;
 use super::wish::Intent;
 use crate::simulated::random::Draw;
@@ -129,7 +129,7 @@ impl HelpDeskAgent<'_> {
     // -- handing over ------------------------------------------------------------------------
 
     /// Whether one of the setbacks so far was too much.
-    fn gives_up(&self, wish: &Wish) -> bool {
+    fn gives_up(&self, wish: &CustomerRequest) -> bool {
         self.offers(tool_names::TRANSFER_TO_HUMAN)
             && wish.setbacks.iter().enumerate().any(|(index, setback)| {
                 let difficulty = match setback {
@@ -158,7 +158,7 @@ impl HelpDeskAgent<'_> {
 
     // -- identity ----------------------------------------------------------------------------
 
-    fn verify(&self, wish: &Wish, intent: Intent) -> Option<Act> {
+    fn verify(&self, wish: &CustomerRequest, intent: Intent) -> Option<Act> {
         if let Some(identity) = &self.notes.identity {
             let due = (identity.account == "locked")
                 .then(|| self.hand_over_due("locked"))
@@ -189,7 +189,7 @@ impl HelpDeskAgent<'_> {
     }
 
     /// Asks a known customer for their data again, if it is one to do so and has not done so often enough.
-    fn asks_again(&self, wish: &Wish) -> Option<Act> {
+    fn asks_again(&self, wish: &CustomerRequest) -> Option<Act> {
         let occasion = self.occasion("ask again").at(wish.asked.again as usize);
         (wish.asked.again < MOST_ASKED_AGAIN && self.behaviours.does(Behaviour::AskAgain, occasion, 0.0)).then(|| {
             self.say("identity once more", "To be certain with whom I speak: could you give me the e-mail address and the postcode of your account?")

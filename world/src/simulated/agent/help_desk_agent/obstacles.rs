@@ -3,7 +3,7 @@
 use super::items::items;
 use super::{Act, HelpDeskAgent};
 use crate::simulated::agent::behaviour::Behaviour;
-use crate::simulated::agent::notes::{Setback, Wish};
+use crate::simulated::agent::notes::{CustomerRequest, Setback};
 use crate::simulated::agent::records::Order;
 use crate::simulated::agent::speech::Voice;
 use crate::simulated::agent::wish::Intent;
@@ -21,7 +21,12 @@ pub(super) struct Obstacle {
 }
 
 impl HelpDeskAgent<'_> {
-    pub(super) fn order_obstacle(&self, wish: &Wish, intent: Intent, order: &Order) -> Option<Obstacle> {
+    pub(super) fn order_obstacle(
+        &self,
+        wish: &CustomerRequest,
+        intent: Intent,
+        order: &Order,
+    ) -> Option<Obstacle> {
         let book = self.handbook;
         let obstacle = |reason: &str| {
             Some(Obstacle {
@@ -98,16 +103,16 @@ impl HelpDeskAgent<'_> {
     }
 
     /// Whether the agent sees what stands in the way, and stands by it when pushed.
-    pub(super) fn sees_obstacle(&self, wish: &Wish) -> bool {
+    pub(super) fn sees_obstacle(&self, wish: &CustomerRequest) -> bool {
         self.does(Behaviour::SeeObstacle, "obstacle") && self.stands_firm(wish, Behaviour::SeeObstacle)
     }
 
     /// Whether the agent takes what is allowed for forbidden, and stands by it when pushed.
-    pub(super) fn misreads_rule(&self, wish: &Wish) -> bool {
+    pub(super) fn misreads_rule(&self, wish: &CustomerRequest) -> bool {
         self.does(Behaviour::MisreadRule, "no obstacle") && self.stands_firm(wish, Behaviour::MisreadRule)
     }
 
-    fn stands_firm(&self, wish: &Wish, view: Behaviour) -> bool {
+    fn stands_firm(&self, wish: &CustomerRequest, view: Behaviour) -> bool {
         let pushes = wish
             .setbacks
             .iter()
@@ -120,7 +125,7 @@ impl HelpDeskAgent<'_> {
     }
 
     /// Says no with the reason, or leaves that to a person.
-    pub(super) fn refuse(&self, wish: &Wish, intent: Intent, record: &str, reason: &str) -> Act {
+    pub(super) fn refuse(&self, wish: &CustomerRequest, intent: Intent, record: &str, reason: &str) -> Act {
         if wish.refusals == 0
             && self.offers(tool_names::TRANSFER_TO_HUMAN)
             && self

@@ -7,14 +7,14 @@ use super::obstacles::Obstacle;
 use super::wording::spoken_date;
 use super::{Act, HelpDeskAgent};
 use crate::simulated::agent::behaviour::Behaviour;
-use crate::simulated::agent::notes::{Setback, Wish};
+use crate::simulated::agent::notes::{CustomerRequest, Setback};
 use crate::simulated::agent::records::Order;
 use crate::simulated::agent::speech::Voice;
 use crate::simulated::agent::wish::{self, Intent};
 use crate::tool_names;
 
 impl HelpDeskAgent<'_> {
-    pub(super) fn with_order(&self, wish: &Wish, intent: Intent) -> Act {
+    pub(super) fn with_order(&self, wish: &CustomerRequest, intent: Intent) -> Act {
         let order_id = match self.find_order(wish, intent) {
             Ok(order_id) => order_id,
             Err(act) => return act,
@@ -95,7 +95,7 @@ impl HelpDeskAgent<'_> {
     }
 
     /// The order that is meant, or what to do to find out.
-    fn find_order(&self, wish: &Wish, intent: Intent) -> Result<String, Act> {
+    fn find_order(&self, wish: &CustomerRequest, intent: Intent) -> Result<String, Act> {
         if let Some(id) = &wish.order_id {
             return Ok(id.clone());
         }
@@ -195,7 +195,7 @@ impl HelpDeskAgent<'_> {
             .to_owned())
     }
 
-    fn read_stock(&self, wish: &Wish, order: &Order) -> Option<Act> {
+    fn read_stock(&self, wish: &CustomerRequest, order: &Order) -> Option<Act> {
         let item = items(wish, order).first().copied()?;
         let product = product_of(&item.sku);
         if self
@@ -215,7 +215,7 @@ impl HelpDeskAgent<'_> {
     }
 
     /// What the customer still has to say before the change can be made.
-    fn ask_details(&self, wish: &Wish, intent: Intent, order: &Order) -> Option<Act> {
+    fn ask_details(&self, wish: &CustomerRequest, intent: Intent, order: &Order) -> Option<Act> {
         match intent {
             Intent::Return | Intent::Exchange if items(wish, order).is_empty() && wish.asked.item == 0 => {
                 let asks = self.does(Behaviour::TellApart, "items");
@@ -228,7 +228,7 @@ impl HelpDeskAgent<'_> {
         }
     }
 
-    fn ask_address(&self, wish: &Wish, intent: Intent) -> Option<Act> {
+    fn ask_address(&self, wish: &CustomerRequest, intent: Intent) -> Option<Act> {
         let missing = intent == Intent::Address && wish::address(&wish.said).is_none();
         (missing && wish.asked.address < 2).then(|| {
             self.say(
@@ -238,7 +238,7 @@ impl HelpDeskAgent<'_> {
         })
     }
 
-    fn track(&self, wish: &Wish, order: &Order) -> Act {
+    fn track(&self, wish: &CustomerRequest, order: &Order) -> Act {
         let shipment = order
             .shipment_id
             .as_ref()

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::items::product_of;
 use super::{Act, HelpDeskAgent};
 use crate::simulated::agent::behaviour::Behaviour;
-use crate::simulated::agent::notes::Wish;
+use crate::simulated::agent::notes::CustomerRequest;
 use crate::simulated::agent::records::Order;
 use crate::simulated::random::Draw;
 use crate::tool_names;
@@ -16,7 +16,12 @@ const REDUNDANT_AT_ONCE: usize = 4;
 impl HelpDeskAgent<'_> {
     /// The redundant calls due by now and not made yet, if any: at each of four points of a request
     /// a few, and some more after each setback.
-    pub(super) fn redundant(&self, wish: &Wish, point: usize, order: Option<&Order>) -> Option<Act> {
+    pub(super) fn redundant(
+        &self,
+        wish: &CustomerRequest,
+        point: usize,
+        order: Option<&Order>,
+    ) -> Option<Act> {
         let runs = |behaviour, draw: Draw| {
             (0..REDUNDANT_AT_ONCE)
                 .take_while(|&index| self.behaviours.does(behaviour, draw.at(index), 0.0))
