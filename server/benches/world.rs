@@ -11,6 +11,10 @@ use capo_world::desk::{Desk, DeskSettings};
 use capo_world::simulated::Simulated;
 use futures::executor::block_on;
 use futures::future::LocalBoxFuture;
+use sentences::{HABIT, SENTENCES};
+
+#[path = "world/sentences.rs"]
+mod sentences;
 
 /// Every task is played so often under each prompt.
 const REPEATS: u32 = 8;
@@ -18,49 +22,6 @@ const REPEATS: u32 = 8;
 /// The prompt of studies/help-desk.toml.
 const SEED_PROMPT: &str =
     "You are a customer service agent. Help the customer with their request. Keep it short.";
-
-/// What the seed prompt does better without.
-const HABIT: &str = " Keep it short.";
-
-/// One plain sentence for each policy.
-const SENTENCES: [(&str, &str); 12] = [
-    (
-        "verify",
-        "Verify who the customer is before you do anything else.",
-    ),
-    (
-        "look up first",
-        "Look things up with your tools before you ask the customer.",
-    ),
-    (
-        "reuse what is known",
-        "Use what you already know and never repeat a call.",
-    ),
-    (
-        "minimise calls",
-        "Make as few tool calls as possible and combine them where you can.",
-    ),
-    (
-        "confirm writes",
-        "Always ask for confirmation before you change anything.",
-    ),
-    (
-        "check eligibility",
-        "Check that the rules allow an action before you take it.",
-    ),
-    (
-        "exhaust options",
-        "Try every option you have before you transfer to a human.",
-    ),
-    (
-        "transfer by policy",
-        "Transfer to a human only when the policy requires it.",
-    ),
-    ("plan steps", "Think step by step and plan before you act."),
-    ("be brief", "Keep your answers brief."),
-    ("never guess", "Never guess or make up missing information."),
-    ("summarise", "At the end, summarise what was done."),
-];
 
 /// Sentences stated together, by their place above.
 const TOGETHER: [&[usize]; 7] = [

@@ -26,6 +26,10 @@ use capo_world::desk::{Desk, DeskSettings};
 use futures::executor::block_on;
 use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
+use sentences::{HABIT, SENTENCES};
+
+#[path = "../benches/world/sentences.rs"]
+mod sentences;
 
 const SEEDS: u64 = 20;
 
@@ -141,25 +145,6 @@ fn feasible(costs: &IndexMap<String, f64>) -> bool {
         .all(|(metric, threshold)| costs[metric] <= *threshold)
 }
 
-/// One plain sentence for each policy the world reads, none of them the rewriter's own wording.
-const SENTENCES: [&str; 12] = [
-    "Verify who the customer is before you do anything else.",
-    "Look things up with your tools before you ask the customer.",
-    "Use what you already know and never repeat a call.",
-    "Make as few tool calls as possible and combine them where you can.",
-    "Always ask for confirmation before you change anything.",
-    "Check that the rules allow an action before you take it.",
-    "Try every option you have before you transfer to a human.",
-    "Transfer to a human only when the policy requires it.",
-    "Think step by step and plan before you act.",
-    "Keep your answers brief.",
-    "Never guess or make up missing information.",
-    "At the end, summarise what was done.",
-];
-
-/// What the seed prompt does better without.
-const HABIT: &str = " Keep it short.";
-
 fn seed_prompt() -> String {
     shipped()
         .study
@@ -172,7 +157,7 @@ fn seed_prompt() -> String {
 fn the_seed_prompt_is_infeasible_and_no_single_policy_mends_it() {
     let seed_prompt = seed_prompt();
     let prompts = std::iter::once(seed_prompt.clone())
-        .chain(SENTENCES.map(|sentence| format!("{seed_prompt} {sentence}")));
+        .chain(SENTENCES.map(|(_, sentence)| format!("{seed_prompt} {sentence}")));
     for prompt in prompts {
         let costs: Vec<IndexMap<String, f64>> = (0..SEEDS)
             .map(|seed| measure(&study(seed, |_| {}), &prompt))
@@ -432,7 +417,7 @@ mod over_many_seeds {
                 let chosen =
                     capo_core::random::without_replacement(&vec![0.0; places], 1.0, count, &mut stream);
                 let prompt = chosen.iter().fold(seed_prompt.clone(), |prompt, &at| {
-                    let policy = SENTENCES.get(at % SENTENCES.len()).copied().unwrap_or_default();
+                    let (_, policy) = SENTENCES[at % SENTENCES.len()];
                     match at / SENTENCES.len() {
                         0 => format!("{prompt} {policy}"),
                         1 => format!(
@@ -481,7 +466,7 @@ mod over_many_seeds {
             [0, 1, 2].map(|at| means[at] - seed[at])
         };
         let of_unlearning = effect(&unlearned);
-        let of_sentences = SENTENCES.map(|sentence| effect(&format!("{seed_prompt} {sentence}")));
+        let of_sentences = SENTENCES.map(|(_, sentence)| effect(&format!("{seed_prompt} {sentence}")));
 
         let mut predicted: [Vec<f64>; 4] = Default::default();
         let mut measured: [Vec<f64>; 4] = Default::default();
@@ -496,7 +481,7 @@ mod over_many_seeds {
             } else {
                 seed_prompt.clone()
             };
-            for (sentence, effect) in SENTENCES.iter().zip(of_sentences) {
+            for ((_, sentence), effect) in SENTENCES.iter().zip(of_sentences) {
                 // Half of the sentences are left out.
                 if let Some((opening, share)) = WORDINGS.get(draw(sentence, 6) as usize) {
                     prompt = format!(

@@ -14,6 +14,7 @@ import textwrap
 import dspy
 import openai
 from dspy.teleprompt import GEPA, MIPROv2
+from gepa.optimize_anything import optimize_anything_reflection_prompt_template as anything
 from gepa.strategies.instruction_proposal import InstructionProposalSignature
 from promptolution.utils import templates
 from promptolution.utils.formatting import extract_from_tag
@@ -50,16 +51,17 @@ def report(tool, before, after):
 
 
 def gepa():
-    request = InstructionProposalSignature.prompt_renderer(
-        {
-            "current_instruction_doc": SUPPORT,
-            "dataset_with_feedback": [
-                {"Inputs": "cancel it", "Generated Outputs": "Done.", "Feedback": EVIDENCE} for _ in range(3)
-            ],
-            "prompt_template": None,
-        }
-    )
-    report("gepa", SUPPORT, [InstructionProposalSignature.output_extractor(ask(request))["new_instruction"]])
+    for tool, template in (("gepa", None), ("gepa optimize_anything", anything)):
+        request = InstructionProposalSignature.prompt_renderer(
+            {
+                "current_instruction_doc": SUPPORT,
+                "dataset_with_feedback": [
+                    {"Inputs": "cancel it", "Generated Outputs": "Done.", "Feedback": EVIDENCE} for _ in range(3)
+                ],
+                "prompt_template": template,
+            }
+        )
+        report(tool, SUPPORT, [InstructionProposalSignature.output_extractor(ask(request))["new_instruction"]])
 
 
 def questions():

@@ -78,7 +78,7 @@ fn other_optimisers_get_prompts_that_they_can_read() {
         }
         *new.entry(tool).or_default() += after.iter().filter(|prompt| **prompt != before).count();
     }
-    assert_eq!(new.len(), 17, "{new:?}");
+    assert_eq!(new.len(), 18, "{new:?}");
     for (tool, count) in new {
         assert!(count > 0, "{tool} was given the prompt that it had\n{output}");
     }

@@ -9,6 +9,7 @@
 
 mod agent;
 mod answer_form;
+mod asking;
 pub mod critic;
 mod draft;
 mod fingerprint;

@@ -1,17 +1,29 @@
 //! The prompts that a request quotes: in tags, fences, fields, after labels, or in a list with scores.
 
+use super::asking::{is_of, means_prompt};
 use super::text::blocks;
 
+/// The prompt that a request is about, with what stands before and after it; `None` when it quotes none.
+pub(super) fn split_at_prompt(request: &str) -> Option<[&str; 3]> {
+    let prompt = current_prompt(request)?;
+    let (before, rest) = request.split_at(prompt.as_ptr() as usize - request.as_ptr() as usize);
+    let (prompt, after) = rest.split_at(prompt.len());
+    Some([before, prompt, after])
+}
+
 /// The prompt that a request is about: where it stands, however it is quoted.
-pub(super) fn current_prompt(request: &str) -> Option<&str> {
+fn current_prompt(request: &str) -> Option<&str> {
     in_fields(request)
         .or_else(|| {
             let mut quoted = TAGS.iter().flat_map(|tag| blocks(request, tag));
             quoted.find(|text| !is_mention(text))
         })
         .or_else(|| in_fence(request))
+        .or_else(|| in_quotation_marks(request))
         .or_else(|| after_is(request))
         .or_else(|| best_of_list(request))
+        .or_else(|| in_named_tag(request))
+        .or_else(|| under_heading(request))
         .or_else(|| labelled_prompts(request).into_iter().next())
 }
 
@@ -25,10 +37,12 @@ const TAGS: [&str; 6] = [
 ];
 
 /// Whether a text between tags shows that they are mentioned and quote nothing, as in "between <prompt> and </prompt>" or "starting with <prompt> and
-/// ending with </prompt>".
+/// ending with </prompt>", or stand around what is to be filled in, as in "<prompt>{the new prompt}</prompt>".
 pub(super) fn is_mention(text: &str) -> bool {
     let text = text.trim();
-    matches!(text, "" | "and" | "new prompt" | "...") || (text.len() < 40 && text.starts_with("and "))
+    let is_blank = text.starts_with('{') && text.ends_with('}') && !text.contains('"');
+    matches!(text, "" | "and" | "new prompt" | "...")
+        || (text.len() < 40 && (text.starts_with("and ") || is_blank))
 }
 
 /// What stands around the name of a field in the requests of DSPy's chat adapter, on a line of its own.
@@ -68,10 +82,10 @@ fn in_fields(request: &str) -> Option<&str> {
     if !request.trim_start().starts_with(FIELD.0) {
         return None;
     }
-    fields(request)
-        .into_iter()
-        .find(|(name, text)| names_prompt(name) && !name.contains("previous") && !text.is_empty())
-        .map(|(_, text)| text)
+    let mut prompts = fields(request);
+    prompts.retain(|(name, text)| names_prompt(name) && !text.is_empty());
+    let current = prompts.iter().find(|(name, _)| !name.contains("previous"));
+    current.or(prompts.first()).map(|(_, text)| *text)
 }
 
 /// Whether a name says that it is a prompt's: `basic_instruction`, `Current prompt`.
@@ -80,18 +94,61 @@ pub(super) fn names_prompt(name: &str) -> bool {
     name.contains("instruction") || name.contains("prompt")
 }
 
-/// The first block between lines of three backticks that is announced as a prompt.
+/// The first block between lines of three backticks that is announced as a prompt, or as what is searched in other words.
 fn in_fence(request: &str) -> Option<&str> {
+    let others = ["variable", "parameter value", "component"];
+    let announces = |line: &str| names_prompt(line) || others.iter().any(|name| line.contains(name));
     let mut rest = request;
     while let Some((before, after)) = rest.split_once("```") {
         let (_, after) = after.split_once('\n')?;
         let end = after.find("\n```")?;
-        if before.trim_end().lines().last().is_some_and(names_prompt) {
+        if before.trim_end().lines().last().is_some_and(announces) {
             return Some(after[..end].trim());
         }
         rest = &after[end + "\n```".len()..];
     }
     None
+}
+
+/// What stands between three quotation marks that are announced as a prompt's.
+fn in_quotation_marks(request: &str) -> Option<&str> {
+    let parts: Vec<&str> = request.split("\"\"\"").collect();
+    let mut quoted = parts.windows(3).step_by(2);
+    let found = quoted.find(|part| part[0].trim_end().lines().last().is_some_and(names_prompt))?;
+    Some(found[1].trim())
+}
+
+/// What stands in tags with the name of a prompt, as `<original_prompt>`.
+fn in_named_tag(request: &str) -> Option<&str> {
+    let opened = request.split('<').filter_map(|rest| rest.split_once('>'));
+    let names = opened.map(|(name, _)| name).filter(|name| is_name(name));
+    let mut quoted = names.take(9).flat_map(|name| blocks(request, name));
+    quoted.find(|text| !is_mention(text)).map(str::trim)
+}
+
+/// What stands under a heading with the name of a prompt, as `## Current prompt`, up to the next of its rank.
+fn under_heading(request: &str) -> Option<&str> {
+    let rank = |line: &str| line.len() - line.trim_start_matches('#').len();
+    let mut lines = request.split_inclusive('\n');
+    let heading = lines.find(|line| rank(line) > 0 && is_name(line.trim_start_matches('#')))?;
+    let start = heading.as_ptr() as usize - request.as_ptr() as usize + heading.len();
+    let text = lines.take_while(|line| !(1..=rank(heading)).contains(&rank(line)));
+    let end = start + text.map(str::len).sum::<usize>();
+    Some(request[start..end].trim()).filter(|text| !text.is_empty())
+}
+
+/// Whether a tag or heading names the prompt that is there; bare instructions may be for whoever reads the request.
+fn is_name(text: &str) -> bool {
+    const WORDS: &str = "the my your current original existing initial seed old system lm template under review \
+                         prompt variable instruction instructions";
+    let text = text.to_lowercase().replace(['_', '-', ':'], " ");
+    let nouns = [
+        "prompt",
+        "variable",
+        "current instruction",
+        "original instruction",
+    ];
+    nouns.iter().any(|noun| text.contains(noun)) && text.split_whitespace().all(|word| is_of(WORDS, word))
 }
 
 /// What follows "current prompt is:": up to the closing quotation mark where there is one, else to the next empty
@@ -101,7 +158,14 @@ fn after_is(request: &str) -> Option<&str> {
     let lower = request.to_ascii_lowercase();
     let at = ["prompt is:", "instruction is:", "instructions are:"]
         .iter()
-        .find_map(|label| lower.find(label).map(|at| at + label.len()))?;
+        .find_map(|label| {
+            let (noun, _) = label.split_once(' ')?;
+            let at = lower.find(label)?;
+            let mut before = lower[..at]
+                .trim_end_matches(' ')
+                .rsplit(|c: char| !c.is_alphanumeric());
+            means_prompt(before.next().unwrap_or_default(), noun).then_some(at + label.len())
+        })?;
     let rest = request[at..].trim_start();
     let text = match rest.strip_prefix('"') {
         Some(quoted) => quoted.split_once("\"\n").map_or(quoted, |(text, _)| text),
@@ -269,6 +333,36 @@ pub(super) fn without_labelled_prompts(request: &str) -> String {
         .fold(request.to_owned(), |text, prompt| text.replace(prompt, ""))
 }
 
+/// A text without what it quotes in tags, but for those around what is wanted, and in fences.
+pub(super) fn without_quotations(text: &str) -> String {
+    const WANTED: &str = "task goal objective instruction instructions";
+    let mut own = "\n".to_owned();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('<') {
+        own.extend([before, " "]);
+        let tag = after.split_once('>').filter(|(name, _)| name.len() < 40);
+        let closed = tag.and_then(|(name, text)| Some((name, text.split_once(&format!("</{name}>"))?)));
+        rest = match closed {
+            Some((name, (text, after))) if !is_of(WANTED, name) && !is_mention(text) => after,
+            _ => after,
+        };
+    }
+    own.push_str(rest);
+    let mut parts: Vec<&str> = own.split("\n```").collect();
+    // What nothing closes is no fence.
+    let open = if parts.len().is_multiple_of(2) {
+        parts.pop()
+    } else {
+        None
+    };
+    parts
+        .into_iter()
+        .step_by(2)
+        .chain(open)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
 /// Whether a line in lower case says what is to be answered: "Return the new prompt in the following format".
 fn asks_for_answer(line: &str) -> bool {
     let mut words = line.split_whitespace();
@@ -345,12 +439,23 @@ mod tests {
             format!(
                 "Rephrase it.\nPrompt: {BRIEF}\n\nReturn the new prompt in this format:\n<prompt>new prompt</prompt>"
             ),
+            format!("Revise it.\n<original_prompt>\n{BRIEF}\n</original_prompt>\nInput: Hi\nOutput: Yes"),
+            format!(
+                "Better <VARIABLE> {BRIEF} </VARIABLE>: <NEW_VARIABLE>{{the variable}}</NEW_VARIABLE>, or <prompt>{{yours}}</prompt>."
+            ),
+            format!("Current prompt:\n\"\"\"\n{BRIEF}\n\"\"\"\nIt is curt."),
+            format!("## Instructions\nRevise it.\n\n## Current prompt\n{BRIEF}\n\n## Feedback\nInput: Hi\n"),
+            format!("The component being tuned:\n```\n{BRIEF}\n```\n"),
+            format!("[[ ## previous_instruction ## ]]\n{BRIEF}\n\n[[ ## feedback ## ]]\nIt is curt."),
         ] {
             assert_eq!(current_prompt(&request), Some(BRIEF), "{request}");
         }
-        assert_eq!(
-            current_prompt("Write a poem between <prompt> and </prompt>."),
-            None
-        );
+        for request in [
+            "Write a poem between <prompt> and </prompt>.",
+            "My delivery instructions are: leave it at the door.",
+            "## Instructions\nWrite a letter.\n\n## Letter\nDear all,",
+        ] {
+            assert_eq!(current_prompt(request), None, "{request}");
+        }
     }
 }

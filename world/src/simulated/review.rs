@@ -36,10 +36,7 @@ pub(super) struct Review<'a> {
 
 /// Reads a request. `None` when it quotes no prompt.
 pub(super) fn read(request: &str) -> Option<Review<'_>> {
-    let prompt = quoted::current_prompt(request)?;
-    let prompt_start = prompt.as_ptr() as usize - request.as_ptr() as usize;
-    let before = &request[..prompt_start];
-    let after = &request[prompt_start + prompt.len()..];
+    let [before, prompt, after] = quoted::split_at_prompt(request)?;
     let measured = section(after, &["measured", "scores", "results", "goal"])
         .or_else(|| section(before, &["goal", "measured", "scores", "results"]))
         .unwrap_or(before);

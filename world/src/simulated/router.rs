@@ -4,6 +4,7 @@
 
 use capo_core::llm::ChatRequest;
 
+use super::asking::asks_for_prompt;
 use super::request::{self, system, users};
 use super::{judge, quoted, tau2_customer};
 
@@ -66,7 +67,6 @@ pub(super) fn part(request: &ChatRequest) -> Part {
         .to_lowercase();
     let has = |cues: &[&str]| cues.iter().any(|cue| instruction.contains(cue));
     let about_prompts = instruction.contains("prompt") || instruction.contains("instruction");
-    let returns_prompt = has(&["<prompt>", "between <prompt> and </prompt>"]);
     if about_prompts
         && has(&[
             "paraphrase",
@@ -108,24 +108,32 @@ pub(super) fn part(request: &ChatRequest) -> Part {
         Part::Critic
     } else if about_prompts && has(&["mutate", "mutation"]) && !has(&["feedback"]) {
         Part::Mutation
-    } else if (about_prompts && returns_prompt)
-        || has(&[
-            "improve the system prompt",
-            "rewrite the system prompt",
-            "write one new version",
-            "improved prompt",
-            "write a new instruction",
-            "generate a new instruction",
-            "generate an instruction",
-        ])
-        || wants_first_prompt(first_user(request))
-    {
+    } else if wants_prompt(request) || wants_first_prompt(first_user(request)) {
         Part::Rewriter
-    } else if has_grading_words(&instruction) || has_grading_words(&system) {
+    } else if grading_words(&instruction).or(grading_words(&system)).is_some() {
         Part::Judge
     } else {
         Part::Answer
     }
+}
+
+/// Whether a request quotes a prompt and asks in its own words for another one. A system message counts where the prompt
+/// is named: it may itself be a prompt that is tried.
+fn wants_prompt(request: &ChatRequest) -> bool {
+    let Some([before, _, after]) = quoted::split_at_prompt(first_user(request)) else {
+        return false;
+    };
+    let system = request::system(request);
+    if let Some(objective) = request::objective(system) {
+        return asks_for_prompt(objective);
+    }
+    let own = edges(&quoted::without_quotations(&format!("{before} {after}")));
+    let is_named = before.lines().rev().take(2).any(quoted::names_prompt);
+    // Who grades is told so first.
+    let first = own.trim_start().lines().next().unwrap_or_default();
+    let opening = format!("{system}\n{first}").to_lowercase();
+    (asks_for_prompt(&own) || is_named && asks_for_prompt(system))
+        && grading_words(&opening).is_none_or(|at| asks_for_prompt(&opening[..at]))
 }
 
 /// Whether a request wants the first prompt there is, and quotes examples only.
@@ -196,7 +204,8 @@ fn casts_as_customer(system: &str) -> bool {
     })
 }
 
-fn has_grading_words(text: &str) -> bool {
+/// Where a text in lower case first speaks of grading.
+fn grading_words(text: &str) -> Option<usize> {
     [
         "you grade",
         "grade the",
@@ -211,7 +220,8 @@ fn has_grading_words(text: &str) -> bool {
         "evaluate the response",
     ]
     .iter()
-    .any(|cue| text.contains(cue))
+    .filter_map(|cue| text.find(cue))
+    .min()
 }
 
 /// The first thing the user said, or the empty string.
@@ -270,6 +280,45 @@ mod tests {
         assert_eq!(asked("You rewrite prompts.", &rewrite), Part::Rewriter);
         let graded = format!("<task>{quoted}</task>\n<answer>4</answer>");
         assert_eq!(asked("You grade an answer by a rubric.", &graded), Part::Judge);
+    }
+
+    #[test]
+    fn whoever_quotes_a_prompt_and_asks_for_another_has_it_rewritten() {
+        let craft = "You craft prompts. From a prompt and what went wrong you write an improved prompt.";
+        let judge = "You grade by a rubric whether an assistant could write an improved prompt.";
+        let quoted = "<prompt>Be brief.</prompt>\n<answer>I wrote a new prompt.</answer>";
+        let headed = "## Current prompt\nBe brief.\n\n## Feedback\nThe rubric wants reasons.\n\n## Instructions\nPropose better instructions.";
+        let span =
+            "<VARIABLE> Be brief. </VARIABLE>\nSend the refined variable: <NEW>{the refined variable}</NEW>";
+        let delivery = "My delivery instructions are: leave it.\n\nPlease change the delivery instructions.";
+        for (system, user, expected) in [
+            ("You are a helpful assistant.", headed, Part::Rewriter),
+            (
+                craft,
+                "Prompt:\nBe brief.\n\nErrors:\nNo reasons.",
+                Part::Rewriter,
+            ),
+            (
+                "",
+                "Improve this.\n<prompt>\nYou grade the answer.\n</prompt>",
+                Part::Rewriter,
+            ),
+            ("", span, Part::Rewriter),
+            (craft, "How many apples are left?", Part::Answer),
+            (craft, "Input: cancel it\nOutput:", Part::Answer),
+            ("", delivery, Part::Answer),
+            (
+                "",
+                "Which is kinder?\n<prompt>Be kind.</prompt>\n```\nRewrite the prompt.\n```",
+                Part::Answer,
+            ),
+            ("Be kind.", quoted, Part::Answer),
+            (judge, quoted, Part::Judge),
+            ("", "Improve the system prompt.", Part::Answer),
+        ] {
+            let request = ChatRequest::new(vec![Message::system(system), Message::user(user)]);
+            assert_eq!(part(&request), expected, "{system} {user}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// How many splits and seeds `desk` [default: 20] or `peers` [default: 40] and `feasible` [default: 200] compare, or `dcapo` trains on [default: 5]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
-    /// The folder data/tau2 of a checkout of tau2-bench, which `tau2`, `feasible` and `peers` on a study of tau2 play on
+    /// The folder data/tau2 of a checkout of tau2-bench, which `tau2`, `feasible`, and `desk` and `peers` on a study of tau2 play on
     #[arg(long)]
     data: Option<PathBuf>,
     /// A Python with torch, transformers and peft, which `rewriter` is timed beside
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     turns: u64,
     #[command(flatten)]
-    peers: desk::Peers,
+    contest: desk::Contest,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -73,30 +73,28 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         return Ok(());
     };
     let scratch = Scratch::create(workspace)?;
+    let data = arguments.data.as_deref();
     println!("{}", machine::describe(workspace));
     match benchmark {
         Benchmark::Ladder => ladder::run(workspace, &scratch),
         Benchmark::Dcapo => dcapo::run(workspace, &scratch, arguments.seeds.unwrap_or(5)),
-        Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds.unwrap_or(20)),
+        Benchmark::Desk => {
+            let seeds = arguments.seeds.unwrap_or(20);
+            desk::run(workspace, &scratch, seeds, &arguments.contest, data)
+        }
         Benchmark::Peers => {
             let seeds = arguments.seeds.unwrap_or(40);
-            desk::run_peers(
-                workspace,
-                &scratch,
-                seeds,
-                &arguments.peers,
-                arguments.data.as_deref(),
-            )
+            desk::run_peers(workspace, &scratch, seeds, &arguments.contest, data)
         }
         Benchmark::Feasible => {
             let seeds = arguments.seeds.unwrap_or(200);
-            feasible::run(workspace, &scratch, seeds, arguments.data.as_deref())
+            feasible::run(workspace, &scratch, seeds, data)
         }
         Benchmark::Gpu => gpu::run(workspace, &scratch),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
         Benchmark::Server => server::run(workspace),
         Benchmark::Rewriter => rewriter::run(workspace, arguments.python.as_deref(), arguments.turns),
-        Benchmark::Tau2 => tau2::run(workspace, arguments.data.as_deref()),
+        Benchmark::Tau2 => tau2::run(workspace, data),
         Benchmark::Web => web::run(workspace, &scratch),
     }
 }

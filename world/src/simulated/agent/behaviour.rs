@@ -365,6 +365,41 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_repeats_the_table() {
+        let name = |policy| match policy {
+            VerifyIdentity => "verify",
+            LookUpFirst => "look up",
+            ReuseKnown => "reuse",
+            MinimiseCalls => "minimise",
+            ConfirmWrites => "confirm",
+            CheckEligibility => "eligibility",
+            ExhaustOptions => "exhaust",
+            TransferByPolicy => "transfer by policy",
+            PlanSteps => "plan",
+            BeBrief => "brief",
+            NeverGuess => "never guess",
+            Summarise => "summarise",
+            Policy::RefuseHarm => "refuse harm",
+            HelpHarmless => "help harmless",
+        };
+        let effect = |effect: &Effect| match *effect {
+            Of(policy, effect) => format!("{} {effect:+.1}", name(policy)),
+            Both(one, other, effect) => format!("{} × {} {effect:+.1}", name(one), name(other)),
+            Beyond(policy, effect) => format!("{} > {FIRM} {effect:+.1}", name(policy)),
+        };
+        let expected = LAWS.map(|law| {
+            let effects: Vec<String> = law.effects.iter().map(effect).collect();
+            let row = format!("{} | {} | {} |", law.base, law.competence, effects.join(", "));
+            row.replace('-', "−")
+        });
+        let page = include_str!("../../../../docs/simulated-world.md");
+        let (_, table) = page.split_once("effects of policies |\n").unwrap();
+        let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+        let rows: Vec<&str> = rows.map(|row| row.splitn(3, "| ").nth(2).unwrap()).collect();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
     fn instructions_change_behaviour_and_have_their_price() {
         let plain = "You are a customer service agent.";
         let exhaust =

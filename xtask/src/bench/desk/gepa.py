@@ -1,6 +1,7 @@
 """Runs a GEPA program, as docs/simulate.md has it, on a study and prints what came of it.
 
-Arguments: the program, `capo`, the study, its seed, the journal, the score, and the rollouts after which GEPA stops.
+Arguments: the program, `capo`, the study, its seed, the journal, the score, and the rollouts that it may make. GEPA stops
+after the measurement that reaches these less two for each held-out task, on which Capo measures its prompt and the seed prompt.
 """
 
 import json
@@ -29,6 +30,7 @@ trail = [(0, 0)]
 def counted(*arguments, reflection_lm, adapter, max_metric_calls, **named):
     """GEPA as the program calls it, but until it has made so many rollouts, and with the seed."""
     reflections = 0
+    end = int(ROLLOUTS) - 2 * len(program["study"]["examples"]["evaluate"])
 
     def reflect(prompt):
         nonlocal reflections
@@ -47,7 +49,7 @@ def counted(*arguments, reflection_lm, adapter, max_metric_calls, **named):
         **named,
         adapter=adapter,
         reflection_lm=reflect,
-        stop_callbacks=[lambda _: trail[-1][0] >= int(ROLLOUTS)],
+        stop_callbacks=[lambda _: trail[-1][0] >= end],
         seed=int(SEED),
         logger=type("Silent", (), {"log": lambda self, _: None})(),
     )

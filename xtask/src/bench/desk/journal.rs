@@ -16,6 +16,10 @@ pub(super) struct Found {
     /// Of the prompts that met every threshold on all tasks of the search, the one of the highest objective; of equals the
     /// one that was returned, else the earliest.
     pub(super) best_feasible: Option<String>,
+    /// Rollouts and model calls when the first of these had been measured on all of them, its own included.
+    pub(super) first_feasible: Option<(u64, u64)>,
+    /// Examples held out.
+    pub(super) held_out: usize,
     /// Rollouts and model calls of the whole journal, held-out ones left out.
     pub(super) ended: (u64, u64),
 }
@@ -58,12 +62,14 @@ impl Found {
             .as_object()
             .into_iter()
             .flat_map(|map| map.values());
-        let examples = workloads
-            .next()
-            .and_then(|workload| workload["optimize"].as_array());
-        let whole = examples.context("there are no examples")?.len();
+        let workload = workloads.next().context("there is no workload")?;
+        let count = |split: &str| workload[split].as_array().map(Vec::len);
+        let whole = count("optimize").context("there are no examples")?;
 
-        let mut found = Self::default();
+        let mut found = Self {
+            held_out: count("evaluate").unwrap_or_default(),
+            ..Self::default()
+        };
         let mut highest = f64::NEG_INFINITY;
         let mut prompts = HashMap::new();
         let mut sums: HashMap<String, Sums> = HashMap::new();
@@ -104,6 +110,7 @@ impl Found {
             let meets =
                 |(metric, threshold): &(String, f64)| mean(metric).is_some_and(|cost| cost <= *threshold);
             if of_it.rollouts == whole && limits.iter().all(meets) {
+                found.first_feasible.get_or_insert(found.ended);
                 let value = mean(&objective).context("the objective was not measured")?;
                 if value > highest || (value == highest && prompt == returned) {
                     highest = value;
@@ -180,6 +187,8 @@ mod tests {
         let found = Found {
             measured: measured.map(|(id, at)| (format!("prompt {id}"), at)).into(),
             best_feasible: Some("prompt best".to_owned()),
+            first_feasible: Some((5, 26)),
+            held_out: 1,
             ended: (9, 46),
         };
         assert_eq!(of("prompt seed"), found);

@@ -30,10 +30,6 @@ use crate::workspace::Workspace;
 /// Where prompts are measured.
 const WHERE: [&str; 3] = ["search", "held-out", "fresh"];
 
-/// The rollouts that Capo spends on measuring its prompt and the seed prompt on 40 held-out tasks. GEPA stops after the
-/// measurement that reaches the budget less these.
-const HELD_OUT_ROLLOUTS: u32 = 80;
-
 /// The simulated world was set and its truths were tested on seeds below it.
 const FIRST_SEED_OF_PEERS: u64 = 1000;
 
@@ -70,6 +66,8 @@ type Prompt = [Measured; 3];
 struct Searched {
     /// Rollouts and model calls before the first prompt was measured that meets every threshold on fresh tasks.
     first: Option<(u64, u64)>,
+    /// The same after which one had met them on all tasks of the search.
+    first_feasible: Option<(u64, u64)>,
     /// The same when it ended.
     ended: (u64, u64),
     /// Prompts that were measured, beside the seed prompt.
@@ -82,29 +80,56 @@ struct Searched {
     cpu: Duration,
 }
 
-/// What `capo` and GEPA compete on.
+/// What contenders compete on.
 #[derive(Args)]
-pub(super) struct Peers {
-    /// The study of `peers`, whose models are simulated
+pub(super) struct Contest {
+    /// The study of `desk` or `peers`, whose models are simulated
     #[arg(long, default_value = STUDY)]
     study: PathBuf,
-    /// The agent of `peers` instead of the study's
+    /// The agent of `desk` or `peers` instead of the study's
     #[arg(long)]
     agent: Option<String>,
-    /// What a search of `peers` may spend of rollouts, 80 of them on held-out tasks
-    #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(81..))]
+    /// What a search of `peers` may spend of rollouts, with two for each held-out task
+    #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(1..))]
     rollouts: u32,
 }
 
+impl Contest {
+    /// The study with the agent. `data` is where one of tau2 finds its tasks.
+    fn study(&self, workspace: &Workspace, data: Option<&Path>) -> Result<toml::Table> {
+        let mut study = read(&workspace.root.join(&self.study))?;
+        if let Some(agent) = &self.agent {
+            let models = table(&mut study, "models")?;
+            table(models, "agent")?.insert("model".to_owned(), agent.as_str().into());
+        }
+        if !is_help_desk(&study) {
+            let data = data.context("name the folder that the study's `data` stands for with --data")?;
+            play_on(&mut study, data)?;
+        }
+        Ok(study)
+    }
+
+    fn describe(&self) -> String {
+        let agent = self.agent.as_deref().unwrap_or("its own agent");
+        format!("{}, {agent}", self.study.display())
+    }
+}
+
 /// Adaptive multipliers against fixed ones.
-pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Result<()> {
+pub(super) fn run(
+    workspace: &Workspace,
+    scratch: &Scratch,
+    seeds: u64,
+    contest: &Contest,
+    data: Option<&Path>,
+) -> Result<()> {
     let contenders = [
         Contender::Capo,
         Contender::Fixed,
         Contender::Cautious,
         Contender::CautiousFixed,
     ];
-    let mut study = read(&workspace.root.join(STUDY))?;
+    let mut study = contest.study(workspace, data)?;
     // The rounds end these searches.
     study.remove("budget");
     let setting = Setting {
@@ -115,29 +140,22 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Resul
         study: &toml::to_string(&study)?,
         rollouts: 0,
     };
+    println!("{}", contest.describe());
     setting.compare(0..seeds, &contenders)
 }
 
-/// Capo against GEPA, which is installed for it. `data` is where a study of tau2 finds its tasks.
+/// Capo against GEPA, which is installed for it.
 pub(super) fn run_peers(
     workspace: &Workspace,
     scratch: &Scratch,
     seeds: u64,
-    peers: &Peers,
+    contest: &Contest,
     data: Option<&Path>,
 ) -> Result<()> {
     let mut toolbox = Toolbox::open()?;
     toolbox.ensure(&Tool::Optimisers)?;
-    let mut study = read(&workspace.root.join(&peers.study))?;
-    table(&mut study, "budget")?.insert("rollouts".to_owned(), peers.rollouts.into());
-    if let Some(agent) = &peers.agent {
-        let models = table(&mut study, "models")?;
-        table(models, "agent")?.insert("model".to_owned(), agent.as_str().into());
-    }
-    if !is_help_desk(&study) {
-        let data = data.context("name the folder that the study's `data` stands for with --data")?;
-        play_on(&mut study, data)?;
-    }
+    let mut study = contest.study(workspace, data)?;
+    table(&mut study, "budget")?.insert("rollouts".to_owned(), contest.rollouts.into());
     let contenders = [
         Contender::GrowingSmallPool,
         Contender::Growing,
@@ -152,10 +170,9 @@ pub(super) fn run_peers(
         capo: &build::capo(workspace)?,
         python: &toolbox.optimisers_python(),
         study: &toml::to_string(&study)?,
-        rollouts: peers.rollouts,
+        rollouts: contest.rollouts,
     };
-    let agent = peers.agent.as_deref().unwrap_or("its own agent");
-    println!("{}, {agent}, {} rollouts", peers.study.display(), peers.rollouts);
+    println!("{}, {} rollouts", contest.describe(), contest.rollouts);
     setting.compare(FIRST_SEED_OF_PEERS..FIRST_SEED_OF_PEERS + seeds, &contenders)
 }
 
@@ -226,17 +243,17 @@ impl Setting<'_> {
                 calls + after.next().or_else(last).map_or(0, |(_, asked)| *asked),
             )
         };
-        let measured = |prompt: &str| self.measure(&text, seed, &name, prompt, WHERE);
+        let measured = |prompt: &str| self.measure(&text, seed, &name, found.held_out, prompt, WHERE);
         let returned_measured = measured(&returned)?;
-        let best_feasible = match found.best_feasible {
-            Some(best) if best == returned => Some(returned_measured),
-            Some(best) => Some(measured(&best)?),
+        let best_feasible = match &found.best_feasible {
+            Some(best) if *best == returned => Some(returned_measured),
+            Some(best) => Some(measured(best)?),
             None => None,
         };
         // Only to the first of them: measuring all would take hours.
         let mut first = None;
         for (prompt, at) in &found.measured {
-            let [fresh] = self.measure(&text, seed, &name, prompt, ["fresh"])?;
+            let [fresh] = self.measure(&text, seed, &name, found.held_out, prompt, ["fresh"])?;
             if fresh.feasible {
                 first = Some(with_reflections(*at));
                 break;
@@ -244,6 +261,10 @@ impl Setting<'_> {
         }
         Ok(Searched {
             first,
+            // Its own last rollout is in it.
+            first_feasible: found
+                .first_feasible
+                .map(|(rollouts, calls)| (rollouts, with_reflections((rollouts - 1, calls)).1)),
             ended: with_reflections(found.ended),
             prompts: found.measured.len().saturating_sub(1) as u64,
             best_feasible,
@@ -275,16 +296,17 @@ impl Setting<'_> {
             .arg(seed.to_string())
             .arg(journal)
             .arg(score)
-            .arg((self.rollouts - HELD_OUT_ROLLOUTS).to_string());
+            .arg(self.rollouts.to_string());
         Ok(command)
     }
 
-    /// A prompt where it is asked for: on the tasks of the search, on the held-out ones of the split, on fresh ones.
+    /// A prompt where it is asked for: on the tasks of the search, on the `held_out` ones of the split, on fresh ones.
     fn measure<const N: usize>(
         &self,
         study: &str,
         seed: u64,
         name: &str,
+        held_out: usize,
         prompt: &str,
         places: [&str; N],
     ) -> Result<[Measured; N]> {
@@ -295,7 +317,7 @@ impl Setting<'_> {
             let (study, split, seed) = match place {
                 "search" => (on_split(study, seed)?, "optimize", seed),
                 "held-out" => (on_split(study, seed)?, "evaluate", seed),
-                _ => fresh(study, seed)?,
+                _ => fresh(study, seed, held_out)?,
             };
             let study = self.write(&format!("{name}-{place}.toml"), &study)?;
             let mut evaluate = Command::new(self.capo);
@@ -371,6 +393,24 @@ fn in_parallel<T: Send>(count: u64, work: impl Fn(u64) -> Result<T> + Sync) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_study_and_its_agent_are_those_that_were_named() {
+        let contest = |study: &str, agent: Option<&str>| Contest {
+            study: study.into(),
+            agent: agent.map(str::to_owned),
+            rollouts: 1,
+        };
+        let workspace = Workspace::load().unwrap();
+        let named = contest("studies/nine-constraints.toml", Some("sim-small"));
+        let study = named.study(&workspace, None).unwrap();
+        assert_eq!(study["models"]["agent"]["model"].as_str(), Some("sim-small"));
+        assert!(study["constraint"].as_array().unwrap().len() > 3);
+        let own = contest(STUDY, None).study(&workspace, None).unwrap();
+        assert_eq!(own, read(&workspace.root.join(STUDY)).unwrap());
+        let tau2 = contest("studies/airline-simulated.toml", None);
+        assert!(tau2.study(&workspace, None).is_err(), "it needs its data");
+    }
 
     #[test]
     fn parallel_results_come_in_order_and_errors_stop_the_rest() {

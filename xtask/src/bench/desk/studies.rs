@@ -9,10 +9,10 @@ use super::contender::Contender;
 /// Caution κ and probability p of a cautious search, chosen on seeds 500 to 529.
 const CAUTION: (f64, f64) = (1.64, 0.8);
 
-/// How many tasks a prompt is measured on at last, which no search has seen.
-const FRESH_TASKS: i64 = 1000;
-/// How often it is where there are some 35 to 40 held-out tasks and no others, and what is added to the seed of the models.
-const FRESH_REPEATS: i64 = 30;
+/// How many tasks a prompt is measured on at last, which no search has seen, or how many rollouts at least where there are
+/// no others than the held-out ones.
+const FRESH: i64 = 1000;
+/// What is added there to the seed of the models.
 const OTHER_DRAWS: u64 = 1_000_000;
 
 /// Batch of the first round, its growth, and the size of the pool, chosen on seeds 600 to 623.
@@ -110,19 +110,20 @@ pub(super) fn on_split(study: &str, seed: u64) -> Result<String> {
 }
 
 /// The study, a split of it and a seed on which nothing was measured: tasks that no search has, or, where there are no
-/// others, the held-out ones with other draws of the models, often.
-pub(super) fn fresh(study: &str, seed: u64) -> Result<(String, &'static str, u64)> {
+/// others, the `held_out` ones with other draws of the models, often.
+pub(super) fn fresh(study: &str, seed: u64, held_out: usize) -> Result<(String, &'static str, u64)> {
     let mut study: toml::Table = toml::from_str(&on_split(study, seed)?)?;
     // A search until the budget is spent must have one; that of the search may be smaller than this.
     study.insert("budget".to_owned(), toml::toml! { rollouts = 1_000_000 }.into());
     if !is_help_desk(&study) {
-        table(&mut study, "study")?.insert("repeats".to_owned(), FRESH_REPEATS.into());
+        let repeats = FRESH.cast_unsigned().div_ceil(held_out.max(1) as u64);
+        table(&mut study, "study")?.insert("repeats".to_owned(), repeats.cast_signed().into());
         return Ok((toml::to_string(&study)?, "evaluate", seed + OTHER_DRAWS));
     }
     // Splits are drawn from 114 tasks each; half of the 285,000 are far from them.
-    let stretch = 142_500 + (seed.cast_signed() % 142) * (FRESH_TASKS + 1);
+    let stretch = 142_500 + (seed.cast_signed() % 142) * (FRESH + 1);
     let workload = table(&mut study, "workload")?;
-    for (key, number) in [("skip", stretch), ("optimize", 1), ("evaluate", FRESH_TASKS)] {
+    for (key, number) in [("skip", stretch), ("optimize", 1), ("evaluate", FRESH)] {
         workload.insert(key.to_owned(), number.into());
     }
     Ok((toml::to_string(&study)?, "evaluate", seed))
@@ -202,6 +203,16 @@ mod tests {
         let mut gepa = of(Contender::GepaHinge);
         gepa.insert("budget".to_owned(), original["budget"].clone());
         assert_eq!(gepa, original);
+    }
+
+    #[test]
+    fn prompts_are_measured_in_a_thousand_fresh_rollouts() {
+        let repeats = |held_out| {
+            let (study, split, seed) = fresh("[workload]\nkind = 'tau2'", 3, held_out).unwrap();
+            assert_eq!((split, seed), ("evaluate", 1_000_003));
+            toml::from_str::<toml::Table>(&study).unwrap()["study"]["repeats"].as_integer()
+        };
+        assert_eq!([40, 11].map(repeats), [Some(25), Some(91)]);
     }
 
     #[test]
