@@ -7,26 +7,31 @@
 
 #[expect(dead_code, reason = "other tests use other parts")]
 mod edge_worker;
+#[path = "edge_worker/here.rs"]
+mod here;
 mod told_runs;
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use capo_gateway::cases::KEY;
 use capo_tests::journal::{events, of_kind, outcome};
-use capo_tests::program::{Ended, Server, command, run, wait_until};
+use capo_tests::program::{Server, run, wait_until};
 use capo_tests::stub::{Question, Stub};
 use capo_tests::study::Study;
-use edge_worker::{Edge, ORIGIN, Team, ask, text, token};
+use edge_worker::{ORIGIN, ask, token};
+use here::Here;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Calls of a run at a time.
 const MOST_CALLS: u64 = 6;
 
-/// Some seconds long, so that it can be told something in its midst, and longer than a slice.
+/// The study that people get, of which a run takes a dozen slices.
+const HELP_DESK: &str = include_str!("../../studies/help-desk.toml");
+
+/// Some seconds long, so that it can be told something in its midst.
 const DESK: &str = r#"
 [study]
 name = "small desk"
@@ -52,120 +57,6 @@ relative_to_seed = 0.8
 provider = "simulated"
 latency = 0.01
 "#;
-
-/// A team of two projects, with members of each role, and one key for one of them.
-struct Here {
-    team: Team,
-    folder: TempDir,
-    edge: Option<Edge>,
-}
-
-impl Here {
-    fn new(provider: &str, model: &str) -> Self {
-        Self::with(provider, model, json!({}))
-    }
-
-    /// The same with further variables of the worker.
-    fn with(provider: &str, model: &str, variables: Value) -> Self {
-        let mut team = Team {
-            more: serde_json::from_value(variables).unwrap(),
-            ..Team::default()
-        };
-        for (name, project, role) in [
-            ("ada", "sums", "editor"),
-            ("vera", "sums", "viewer"),
-            ("otto", "other", "editor"),
-        ] {
-            team.member(name, json!({ "projects": { project: role } }));
-            team.projects.insert(project.to_owned(), json!({}));
-        }
-        let key = json!({
-            "provider": "openai-compatible", "base_url": provider, "private_host": true, "secret": "TEAM_KEY",
-            "projects": ["sums"], "models": [{ "name": model }],
-        });
-        team.keys.insert("stub".to_owned(), key);
-        let folder = TempDir::new().unwrap();
-        let edge = Some(team.start(folder.path()));
-        Self { team, folder, edge }
-    }
-
-    fn edge(&self) -> &Server {
-        self.edge.as_ref().unwrap()
-    }
-
-    fn kill_and_start(&mut self) {
-        self.edge.take().unwrap().kill();
-        self.edge = Some(self.team.start(self.folder.path()));
-    }
-
-    /// A command of ada's, in a folder.
-    fn command(&self, folder: &Path, line: &str) -> Command {
-        let mut command = command(line.split_whitespace());
-        command
-            .current_dir(folder)
-            .env("CAPO_TOKEN", token("ada"))
-            .env("CAPO_REMOTE", &self.edge().base_url);
-        command
-    }
-
-    fn capo(&self, folder: &Path, line: &str) -> Ended {
-        let ended = run(&mut self.command(folder, line));
-        assert!(!ended.stdout.contains(&token("ada")) && !ended.stderr.contains(&token("ada")));
-        ended
-    }
-
-    /// Starts the study of a folder and returns the run's id.
-    fn start(&self, folder: &Path) -> String {
-        let started = self.capo(folder, "optimize study.toml --remote --project sums --detach");
-        started.expect_code(0).stdout.trim_end().to_owned()
-    }
-
-    /// Asks as a program of a member does.
-    fn ask(&self, member: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        let bearer = format!("Bearer {}", token(member));
-        let headers = [
-            ("authorization", bearer.as_str()),
-            ("content-type", "application/json"),
-        ];
-        let body = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
-        let (status, body) = text(ask(self.edge(), method, path, &headers, &body));
-        (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
-    }
-
-    fn shown(&self, id: &str) -> Value {
-        self.ask("ada", "GET", &format!("/api/runs/{id}"), &Value::Null).1
-    }
-
-    fn wait_for(&self, id: &str, stage: &str) {
-        wait_until(stage, || {
-            let shown = self.shown(id);
-            assert!(stage == "failed" || shown["stage"] != "failed", "{shown}");
-            shown["stage"] == stage
-        });
-    }
-
-    /// The journal of a run, which is verified.
-    fn pull(&self, folder: &Path, id: &str) -> Vec<Value> {
-        let name = format!("{id}.jsonl");
-        self.capo(folder, &format!("runs pull {id} --journal {name}"))
-            .expect_code(0);
-        self.capo(folder, &format!("journal verify {name}"))
-            .expect_code(0);
-        let text = std::fs::read_to_string(folder.join(&name)).unwrap();
-        assert!(!text.contains(KEY) && !text.contains(&token("ada")));
-        events(&folder.join(name))
-    }
-}
-
-fn is_past_a_round(run: &Value) -> bool {
-    run["progress"]["by_round"]
-        .as_array()
-        .is_some_and(|rounds| rounds.len() > 1)
-}
 
 #[test]
 fn a_runtime_that_is_killed_loses_nothing_and_pays_again_at_most_for_what_was_in_flight() {
@@ -216,19 +107,21 @@ fn a_runtime_that_is_killed_loses_nothing_and_pays_again_at_most_for_what_was_in
 }
 
 #[test]
-fn the_help_desk_goes_on_after_a_kill_and_ends_as_it_does_here() {
+fn the_help_desk_goes_on_after_kills_and_ends_as_it_does_here() {
     let folder = TempDir::new().unwrap();
-    std::fs::write(folder.path().join("study.toml"), DESK).unwrap();
+    std::fs::write(folder.path().join("study.toml"), HELP_DESK).unwrap();
     let mut here = Here::new("http://127.0.0.1:1/v1", "none");
     here.capo(folder.path(), "optimize study.toml --journal local.jsonl --json");
     let id = here.start(folder.path());
-    wait_until("a round", || is_past_a_round(&here.shown(&id)));
-    assert_eq!(
-        here.shown(&id)["stage"],
-        "running",
-        "it is not over when it is killed"
-    );
-    here.kill_and_start();
+    for rounds in [1, 6, 12] {
+        here.wait_past(&id, rounds);
+        assert_eq!(
+            here.shown(&id)["stage"],
+            "running",
+            "it is not over when it is killed"
+        );
+        here.kill_and_start();
+    }
     here.wait_for(&id, "ended");
     let (pulled, local) = (
         here.pull(folder.path(), &id),
@@ -250,25 +143,40 @@ fn the_help_desk_goes_on_after_a_kill_and_ends_as_it_does_here() {
 }
 
 #[test]
-fn the_help_desk_asks_a_provider_and_is_killed() {
-    let simulated = Server::simulate(&["--seed", "3", "--latency", "0.02"]);
-    let folder = TempDir::new().unwrap();
-    let model = format!(
-        "provider = \"openai-compatible\"\nbase_url = \"{}\"\nmodel = \"sim-medium\"",
-        simulated.base_url
-    );
+fn a_small_help_desk_asks_a_provider_and_is_killed() {
     let text = DESK
-        .replace("provider = \"simulated\"\nlatency = 0.01", &model)
+        .replace("latency = 0.01", "model = \"sim-medium\"")
         .replace("rounds = 6", "rounds = 2")
         .replace("optimize = 24", "optimize = 8")
         .replace("evaluate = 12", "evaluate = 4");
+    asks_a_provider_and_is_killed(&text, "0.02", &[1]);
+}
+
+/// Of `cargo xtask test --all`, for it takes minutes.
+#[test]
+fn the_whole_help_desk_asks_a_provider_and_is_killed() {
+    asks_a_provider_and_is_killed(HELP_DESK, "0", &[1, 6, 12]);
+}
+
+/// Has the simulated models of a study asked behind an endpoint of this latency, here, and at the edge, where the runtime is
+/// killed past each of these rounds: the run comes to the same end, and at most what was under way is asked again.
+fn asks_a_provider_and_is_killed(study: &str, latency: &str, kills: &[usize]) {
+    let simulated = Server::simulate(&["--seed", "3", "--latency", latency]);
+    let folder = TempDir::new().unwrap();
+    let provider = format!(
+        "provider = \"openai-compatible\"\nbase_url = \"{}\"",
+        simulated.base_url
+    );
+    let text = study.replace("provider = \"simulated\"", &provider);
     std::fs::write(folder.path().join("study.toml"), text).unwrap();
-    let mut here = Here::new(&simulated.base_url, "sim-medium");
+    let mut here = Here::new(&simulated.base_url, "sim-*");
     let local = here.capo(folder.path(), "optimize study.toml --journal local.jsonl --json");
     let calls = local.json()["usage"]["calls"].as_u64().unwrap();
     let id = here.start(folder.path());
-    wait_until("a round", || is_past_a_round(&here.shown(&id)));
-    here.kill_and_start();
+    for rounds in kills {
+        here.wait_past(&id, *rounds);
+        here.kill_and_start();
+    }
     here.wait_for(&id, "ended");
     let computed = |events: &[Value]| {
         let mut outcome = outcome(events);
@@ -297,9 +205,62 @@ fn the_help_desk_asks_a_provider_and_is_killed() {
         let by_role = rollout["usage"].as_object().unwrap().values();
         by_role.map(|usage| usage["calls"].as_u64().unwrap()).sum::<u64>()
     });
-    let most = calls + MOST_CALLS * longest.max().unwrap();
-    println!("{asked} calls with a kill, {calls} without, {most} at most");
+    let most = calls + kills.len() as u64 * MOST_CALLS * longest.max().unwrap();
+    println!("{asked} calls with kills, {calls} without, {most} at most");
     assert!((calls..=most).contains(&asked), "{asked} of {calls} to {most}");
+}
+
+/// Each route with what nobody gets, a member of another project, a viewer of this one, and with what is sent.
+const ROUTES: &str = r#"
+GET    401 404 200 /api/projects/sums
+GET    401 404 200 /api/projects/sums/keys
+PUT    401 404 403 /api/projects/sums/files/FILE
+GET    401 404 200 /api/projects/sums/files/FILE
+GET    401 404 200 /api/projects/sums/files/FILE/content
+POST   401 404 403 /api/projects/sums/runs {"name": "x", "study": "STUDY"}
+GET    401 404 200 /api/runs?project=sums
+GET    401 404 200 /api/runs/RUN
+PATCH  401 404 403 /api/runs/RUN {"name": "y"}
+POST   401 404 403 /api/runs/RUN/orders {"order": "pause"}
+POST   401 404 403 /api/runs/RUN/branches {"name": "z", "round": 0, "start": false}
+GET    401 404 200 /api/runs/RUN/journal
+GET    401 404     /api/runs/RUN/events
+DELETE 401 404 403 /api/runs/RUN
+GET    401 403 403 /api/usage
+"#;
+
+#[test]
+fn everybody_gets_from_every_route_what_they_may() {
+    /// The hash of `1`.
+    const FILE: &str = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
+    let (here, folder) = (
+        Here::new("http://127.0.0.1:1/v1", "none"),
+        TempDir::new().unwrap(),
+    );
+    std::fs::write(folder.path().join("study.toml"), DESK).unwrap();
+    let id = here.start(folder.path());
+    let name = here.shown(&id)["name"].clone();
+    let path = format!("/api/projects/sums/files/{FILE}");
+    let kept = here.ask("ada", "PUT", &path, &json!(1));
+    assert!(kept.0 < 300, "{kept:?}");
+    for line in ROUTES.lines().filter(|line| !line.is_empty()) {
+        let (expected, sent) = line.split_at(line.find('/').unwrap());
+        let (path, body) = sent.split_once(' ').unwrap_or((sent, "null"));
+        let path = path.replace("RUN", &id).replace("FILE", FILE);
+        let body = body.replace("\"STUDY\"", &json!(DESK).to_string());
+        let body = serde_json::from_str(&body).unwrap();
+        let mut expected = expected.split_whitespace();
+        let method = expected.next().unwrap();
+        for (who, expected) in ["", "otto", "vera"].iter().zip(expected) {
+            let (status, said) = here.ask(who, method, &path, &body);
+            assert_eq!(status.to_string(), expected, "{method} {path} by {who:?}: {said}");
+        }
+    }
+    assert_eq!(
+        here.ask("otto", "GET", "/api/runs", &Value::Null).1,
+        json!({ "runs": [] })
+    );
+    assert_eq!(here.shown(&id)["name"], name);
 }
 
 #[test]
@@ -310,24 +271,8 @@ fn a_run_is_watched_paused_steered_and_resumed_by_who_may() {
     let id = here.start(folder.path());
     let at = |rest: &str| format!("/api/runs/{id}{rest}");
     let order = |member: &str, order: Value| here.ask(member, "POST", &at("/orders"), &order);
-    wait_until("a round", || is_past_a_round(&here.shown(&id)));
+    here.wait_past(&id, 1);
 
-    // Who may not, does not.
-    assert_eq!(order("vera", json!({ "order": "pause" })).0, 403);
-    for path in ["", "/journal", "/events"] {
-        assert_eq!(here.ask("otto", "GET", &at(path), &Value::Null).0, 404, "{path}");
-    }
-    assert_eq!(
-        here.ask("otto", "GET", "/api/runs?project=sums", &Value::Null).0,
-        404
-    );
-    assert_eq!(
-        here.ask("otto", "GET", "/api/runs", &Value::Null).1,
-        json!({ "runs": [] })
-    );
-    let new = json!({ "name": "x", "study": DESK });
-    assert_eq!(here.ask("vera", "POST", "/api/projects/sums/runs", &new).0, 403);
-    assert_eq!(here.ask("otto", "POST", "/api/projects/sums/runs", &new).0, 404);
     let asks = DESK.replace("\"simulated\"\nlatency = 0.01", "\"openai\"\nmodel = \"gpt-5\"");
     let (status, refused) = here.ask(
         "ada",

@@ -8,7 +8,6 @@
     reason = "a panic is how a test fails, in its own parts too"
 )]
 
-use std::env;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use capo_tests::journal::{events, of_kind};
 use capo_tests::program::{Running, Server, command, run};
+use capo_tests::tools::named;
 use serde_json::Value;
 
 const KEY: &str = "sk-of-this-test-alone";
@@ -106,8 +106,7 @@ retries = 0
 
 #[test]
 fn a_proxy_of_three_formats_understands_every_request_and_is_understood() {
-    let Some(program) = env::var("CAPO_LITELLM").ok() else {
-        println!("skipped: `cargo xtask test --all` installs the proxy of LiteLLM");
+    let Some(program) = named("CAPO_LITELLM") else {
         return;
     };
     let simulated = Server::simulate(&[]);

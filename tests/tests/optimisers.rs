@@ -3,11 +3,11 @@
 //! Of `cargo xtask test --all`, which installs the packages and names their Python in `CAPO_OPTIMISERS`.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::path::Path;
 use std::process::Command;
 
 use capo_tests::program::{Server, command, run};
+use capo_tests::tools::named;
 use serde_json::Value;
 
 /// Puts the packages' requests to an endpoint and prints what their parsers make of the answers.
@@ -26,18 +26,12 @@ const FOREIGN: [&str; 9] = [
     "cancel it",
 ];
 
-/// A Python with the packages, where they are installed.
-fn python() -> Option<String> {
-    let python = env::var("CAPO_OPTIMISERS").ok();
-    if python.is_none() {
-        println!("skipped: `cargo xtask test --all` installs other optimisers");
-    }
-    python
-}
+/// Names a Python with the packages.
+const PYTHON: &str = "CAPO_OPTIMISERS";
 
 #[test]
 fn other_optimisers_get_prompts_that_they_can_read() {
-    let Some(python) = python() else { return };
+    let Some(python) = named(PYTHON) else { return };
     let simulated = Server::simulate(&[]);
     let ended = Command::new(python)
         .args(["-c", SCRIPT, &simulated.base_url])
@@ -89,7 +83,7 @@ const GUIDE: &str = include_str!("../../docs/simulate.md");
 
 #[test]
 fn the_guides_program_finds_a_better_prompt() {
-    let Some(python) = python() else { return };
+    let Some(python) = named(PYTHON) else { return };
     let program = GUIDE
         .split("```python\n")
         .nth(1)

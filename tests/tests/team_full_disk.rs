@@ -9,49 +9,16 @@ mod team_server;
 
 #[path = "team_server/shared_key.rs"]
 mod shared_key;
+#[path = "team_server/small_disk.rs"]
+mod small_disk;
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use capo_tests::program::{Ended, Server, command, run, wait_until};
 use shared_key::shared_key;
+use small_disk::{with_small_disk, within};
 use team_server::{PASSWORD, create_user, serving};
 use tempfile::TempDir;
-
-/// Has a command carried out by another program, which takes it as its last words.
-fn within(mut outer: Command, inner: &Command) -> Command {
-    outer.arg(inner.get_program()).args(inner.get_args());
-    outer.env_clear().stdin(Stdio::null());
-    for (name, value) in inner.get_envs() {
-        if let Some(value) = value {
-            outer.env(name, value);
-        }
-    }
-    outer
-}
-
-/// The same command with a disk of its own at a folder, which holds 16 MiB; `None` where the system gives nobody name spaces,
-/// in which that needs no rights.
-///
-/// # Panics
-/// Where continuous integration gives none.
-fn with_small_disk(folder: &Path, inner: &Command) -> Option<Command> {
-    let small = |inner: &Command| {
-        let script = r#"mount -t tmpfs -o size=16m none "$0" && exec "$@""#;
-        let mut unshare = Command::new("unshare");
-        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
-        unshare.arg(folder);
-        within(unshare, inner)
-    };
-    let mut tried = small(&command(["--version"]));
-    let is_given = tried.stdout(Stdio::null()).status();
-    if is_given.is_ok_and(|status| status.success()) {
-        return Some(small(inner));
-    }
-    assert!(std::env::var_os("CI").is_none(), "no user name spaces");
-    println!("skipped: a disk of one's own cannot be made here");
-    None
-}
 
 /// A table of so many KiB.
 fn table(kib: usize) -> String {
@@ -67,7 +34,7 @@ fn a_data_file_that_does_not_fit_on_the_disk_is_refused_and_leaves_nothing() {
     create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
     let mut serve = serving(&data, "127.0.0.1:0");
     serve.arg("--files").arg(&files);
-    let Some(mut serve) = with_small_disk(&files, &serve) else {
+    let Some(mut serve) = with_small_disk(&files, 16, &serve) else {
         return;
     };
     let server = Server::start(&mut serve);

@@ -10,11 +10,11 @@
 
 mod team_server;
 
-use std::env;
 use std::fs;
 use std::process::Command;
 
 use capo_tests::program::Server;
+use capo_tests::tools::named;
 use serde_json::json;
 use team_server::{PASSWORD, create_user, enter, made, serving, token};
 use tempfile::TempDir;
@@ -69,10 +69,7 @@ struct Team {
 impl Team {
     /// None where there is no Schemathesis.
     fn new() -> Option<Self> {
-        let Some(program) = env::var("CAPO_SCHEMATHESIS").ok() else {
-            println!("skipped: `cargo xtask test --all` installs Schemathesis");
-            return None;
-        };
+        let program = named("CAPO_SCHEMATHESIS")?;
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);

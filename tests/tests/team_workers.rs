@@ -1,4 +1,5 @@
-//! Workers that join a team server through PostgreSQL, and are killed at any moment; a database that goes away, or is restarted.
+//! Workers that join a team server through PostgreSQL, and are killed at any moment; a database that goes away, is restarted, or
+//! has no room.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,13 +8,17 @@
 
 mod team_server;
 
+#[path = "team_server/postgres.rs"]
+mod postgres;
 #[path = "team_server/shared_key.rs"]
 mod shared_key;
+#[path = "team_server/small_disk.rs"]
+mod small_disk;
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -24,8 +29,10 @@ use capo_tests::journal::{events, outcome};
 use capo_tests::program::{Running, Server, command, read, run, wait_until};
 use capo_tests::stub::Stub;
 use capo_tests::study::Study;
+use capo_tests::tools::named;
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use postgres::{OnSmallDisk, Postgres, database_on, psql};
+use serde_json::{Value, json};
 use shared_key::{SECRET, shared_key};
 use team_server::{PASSWORD, ask, create_user, serving};
 use tempfile::TempDir;
@@ -35,61 +42,6 @@ const CONCURRENCY: u64 = 4;
 
 /// How long the stub takes for an answer.
 const LATENCY: Duration = Duration::from_millis(15);
-
-/// What a variable holds.
-///
-/// # Panics
-/// Where continuous integration has none.
-fn named(variable: &str) -> Option<String> {
-    let value = std::env::var(variable).ok();
-    if value.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "no {variable}");
-        println!("skipped: {variable} names no server");
-    }
-    value
-}
-
-/// What a database answers to a statement.
-fn psql(database: &str, statement: &str) -> String {
-    let mut psql = Command::new("psql");
-    psql.args([database, "--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]);
-    run(psql.args(["--command", statement])).expect_code(0).stdout
-}
-
-/// A new database on a server, by the server's address.
-fn database_on(server: &str) -> String {
-    let name = format!("capo_workers_{}", UNIX_EPOCH.elapsed().unwrap().as_micros());
-    psql(&format!("{server}postgres"), &format!("CREATE DATABASE {name}"));
-    format!("{server}{name}")
-}
-
-/// A server of PostgreSQL that is there to be restarted, as `CAPO_TEST_POSTGRES_TO_RESTART` describes it.
-struct Postgres(Value);
-
-impl Postgres {
-    fn to_restart() -> Option<Self> {
-        let described = named("CAPO_TEST_POSTGRES_TO_RESTART")?;
-        Some(Self(serde_json::from_str(&described).unwrap()))
-    }
-
-    fn address(&self) -> &str {
-        self.0["address"].as_str().unwrap()
-    }
-
-    /// Ends it as a crash does, and returns once it answers again.
-    fn restart(&self) {
-        let words = self.0["restart"].as_array().unwrap();
-        let mut words = words.iter().map(|word| word.as_str().unwrap());
-        let restarted = Command::new(words.next().unwrap())
-            .args(words)
-            // Where every account may be.
-            .current_dir(std::env::temp_dir())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status();
-        assert!(restarted.unwrap().success());
-    }
-}
 
 /// A server on a database that workers join.
 struct Team {
@@ -437,4 +389,40 @@ fn a_database_that_is_restarted_ends_no_run_and_has_at_most_what_was_in_flight_p
             stop(worker);
         }
     }
+}
+
+#[test]
+fn a_database_on_a_full_disk_ends_no_run_and_has_at_most_what_was_in_flight_paid_again() {
+    let Some(postgres) = OnSmallDisk::start() else {
+        return;
+    };
+    let known = Known::new(Study::new("http://unused"));
+    let team = Team::new(postgres.database.clone(), &known.stub.base_url, "1");
+    let id = known.start(&team);
+    known.go_on(known.requests / 4);
+    postgres.fill();
+    // Of these some find room in pages that are there.
+    known.stub.admit(known.requests / 2);
+    let is_left = "SELECT lease_until < 1000 * extract(epoch FROM clock_timestamp()) FROM runs";
+    wait_until("nobody to work on it", || {
+        psql(&team.database, is_left).trim_end() == "t"
+    });
+    let bearer = format!("Bearer {}", team.token);
+    let add = |text: &str| {
+        let path = "/api/projects/sums/prompts/long/versions";
+        let headers = [("authorization", bearer.as_str())];
+        ask(&team.server, "POST", path, &headers, &json!({ "text": text })).status
+    };
+    // What repeats itself takes up less.
+    let long: String = (0..4_000).map(|number| luck(&number).to_string()).collect();
+    assert_eq!(add(&long), 507);
+    assert_eq!(team.shown(&id)["stage"], "running");
+    postgres.clear();
+    let paid_again = known.end(&team, &id);
+    let most = CONCURRENCY * (team.claims(&id) - 1);
+    assert!(
+        paid_again <= most,
+        "{paid_again} calls were paid again, not {most}"
+    );
+    assert_eq!(add(&long), 201);
 }

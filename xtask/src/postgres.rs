@@ -80,6 +80,11 @@ impl Postgres {
         json!({ "address": self.address(), "restart": words }).to_string()
     }
 
+    /// Where its programs are, for tests that start servers of their own.
+    pub(crate) fn programs(&self) -> &Path {
+        &self.programs
+    }
+
     fn log(&self) -> PathBuf {
         self.folder.join("log")
     }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use capo_browser::{Browser, Key};
 use capo_tests::program::{Server, command};
+use capo_tests::tools::named;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -20,11 +21,7 @@ const CLIENT_SECRET: &str = "only-for-the-issuer";
 /// # Panics
 /// Where continuous integration has none.
 fn start(folder: &TempDir) -> Option<(Server, Server, String)> {
-    let Some(module) = std::env::var_os("CAPO_OIDC_PROVIDER") else {
-        assert!(std::env::var_os("CI").is_none(), "no CAPO_OIDC_PROVIDER");
-        println!("skipped: CAPO_OIDC_PROVIDER names no issuer; `cargo xtask test` installs it");
-        return None;
-    };
+    let module = named("CAPO_OIDC_PROVIDER")?;
     let secret = folder.path().join("client-secret");
     std::fs::write(&secret, format!("{CLIENT_SECRET}\n")).unwrap();
     // Free until the issuer takes it, which must know the server's address before.

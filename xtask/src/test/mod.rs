@@ -4,6 +4,7 @@ mod guides;
 mod packaging;
 mod room;
 pub(crate) mod shared_data;
+mod skipped;
 mod steps;
 
 use std::time::{Duration, Instant};
@@ -66,17 +67,27 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     for (index, step) in steps.iter().enumerate() {
         eprintln!("\n[{}/{}] {step}: {}", index + 1, steps.len(), step.about());
         let started = Instant::now();
+        let skipped = skipped::file(workspace);
+        skipped::forget(&skipped)?;
         let outcome = step
             .run(&gate)
             .with_context(|| format!("step `{step}` (again alone: cargo xtask test {step})"))?;
         let note = match outcome {
-            Outcome::Passed => shared_data::note(*step, &workspace.root).unwrap_or_default(),
+            Outcome::Passed => {
+                let notes = [shared_data::note(*step, &workspace.root), skipped::note(&skipped)];
+                notes.into_iter().flatten().collect::<Vec<_>>().join(", ")
+            }
             Outcome::NothingToDo(why) => format!("nothing to do: {why}"),
         };
         eprintln!("{step}: {} {note}", seconds(started.elapsed()));
         report.push((step.to_string(), started.elapsed(), note));
     }
     print_report(&report);
+    // Who names steps knows that there are others.
+    let left_out = skipped::left_out(Step::value_variants(), &steps);
+    if let Some(left_out) = left_out.filter(|_| arguments.steps.is_empty()) {
+        println!("{left_out}");
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use super::skipped;
 use crate::command;
 use crate::install::Toolbox;
 use crate::scratch::Scratch;
@@ -39,7 +40,8 @@ pub(super) fn check(workspace: &Workspace, toolbox: &Toolbox) -> Result<()> {
     );
 
     if !command::succeeds(Command::new("systemd-analyze").arg("--version")) {
-        eprintln!("skipped: systemd is not installed and cannot read capo.service");
+        let why = "systemd is not installed and cannot read capo.service\n";
+        fs::write(skipped::file(workspace), why)?;
         return Ok(());
     }
     let unit = fs::read_to_string(path("capo.service"))?;

@@ -7,12 +7,15 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
-use super::{guides, packaging};
+use super::{guides, packaging, skipped};
 use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
 use crate::postgres::Postgres;
 use crate::workspace::{BROWSER, END_TO_END, NATIVE, TRAIN, WASM_TARGET, Workspace};
 use crate::{build, command, docs, edge, imports};
+
+/// The end-to-end tests that are steps of their own.
+const OF_OTHER_STEPS: &str = "binary(litellm) or binary(optimisers) or binary(team_schema)";
 
 /// What every step may look at.
 pub(super) struct Gate<'a> {
@@ -182,6 +185,7 @@ impl Gate<'_> {
     fn cargo(&self, arguments: &[&str], adjust: impl FnOnce(&mut Command)) -> Result<Outcome> {
         let mut cargo = self.workspace.cargo();
         self.toolbox.equip(&mut cargo);
+        cargo.env(skipped::VARIABLE, skipped::file(self.workspace));
         cargo.args(arguments);
         adjust(&mut cargo);
         command::run(&mut cargo)?;
@@ -287,12 +291,15 @@ impl Gate<'_> {
         adjust: impl FnOnce(&mut Command),
     ) -> Result<Outcome> {
         let (postgres, to_restart) = (Postgres::start()?, Postgres::start()?);
-        self.nextest(profile, &format!("package({END_TO_END})"), |cargo| {
+        // The tests of other steps need what only these name.
+        let filter = format!("package({END_TO_END}) and not ({OF_OTHER_STEPS})");
+        self.nextest(profile, &filter, |cargo| {
             cargo
                 .env("CAPO_EDGE", edge)
                 .env("CAPO_MINIFLARE", self.toolbox.miniflare())
                 .env("CAPO_TEST_POSTGRES", postgres.address())
                 .env("CAPO_TEST_POSTGRES_TO_RESTART", to_restart.to_restart())
+                .env("CAPO_POSTGRES", postgres.programs())
                 .env("CAPO_PAGE", page)
                 .env("CAPO_AXE", self.toolbox.axe())
                 .env("CAPO_OIDC_PROVIDER", self.toolbox.oidc_provider())

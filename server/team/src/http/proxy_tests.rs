@@ -302,6 +302,14 @@ async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_provide
     let id = signed_in.await.unwrap().id;
     let cookie = format!("__Host-{}={}", caller::COOKIE, session.reveal());
     let token = door.tokens[0].1.reveal().to_owned();
+    let (reads, has_ended) = (Secret::new("capo_"), Secret::new("capo_"));
+    for (secret, scope, until) in [
+        (&reads, TokenScope::Read, NOW + 1_000),
+        (&has_ended, TokenScope::Write, NOW),
+    ] {
+        let added = door.store.add_token(&ed, &editor, secret, "other", scope, until);
+        added.await.unwrap();
+    }
     let nobody = || door.request("nobody", "POST", CHAT);
     for (request, status) in [
         (
@@ -334,6 +342,8 @@ async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_provide
         (nobody().header("x-api-key", &token), 200),
         (nobody().header("x-goog-api-key", &token), 200),
         (nobody().header("authorization", "Bearer capo_unknown"), 401),
+        (nobody().header("x-api-key", reads.reveal()), 403),
+        (nobody().header("x-api-key", has_ended.reveal()), 401),
         (
             nobody()
                 .header("x-capo-project", "help-desk")

@@ -10,9 +10,13 @@ use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
 use super::processes::FORSAKEN;
 use super::{Millis, Store, StoreError, count};
+use crate::secret;
 
 /// How often a job is taken up without getting further before it is left alone.
 const CLAIMS: u64 = 4;
+
+/// A line that no job has.
+const NO_LINE: i64 = i64::MAX;
 
 /// A process's right to work on a run or a training, until another one claims it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -45,6 +49,8 @@ pub(super) struct Jobs {
     pub(super) table: &'static str,
     /// The column that says where a job stands: `queued`, `running`, `failed`, or elsewhere.
     pub(super) stage: &'static str,
+    /// The table of its lines, and the column there that says whose they are.
+    lines: [&'static str; 2],
     /// What else is set when somebody takes one up.
     anew: &'static str,
     /// Why one is left alone.
@@ -55,12 +61,14 @@ impl Jobs {
     pub(super) const RUNS: Self = Self {
         table: "runs",
         stage: "stage",
+        lines: ["lines", "run"],
         anew: ", status = NULL, certificates = NULL, waits = 'null'",
         hopeless: "each worker that took it up ended before it had a further line; the servers' logs say why",
     };
     pub(super) const TRAININGS: Self = Self {
         table: "trainings",
         stage: "state",
+        lines: ["training_lines", "training"],
         anew: "",
         hopeless: "each process that worked on it ended before it got further; the server's log says more",
     };
@@ -80,8 +88,30 @@ impl Jobs {
             .bind(lease.fence)
     }
 
+    /// Sees whether there is room for lines of a job.
+    async fn try_room(
+        &self,
+        transaction: &mut Transaction<'static, Any>,
+        id: &str,
+    ) -> Result<(), sqlx::Error> {
+        let [lines, of] = self.lines;
+        // What repeats itself takes up less.
+        let line: String = (0..512).map(|_| secret::id()).collect();
+        let insert = format!("INSERT INTO {lines} ({of}, line, body) VALUES ($1, $2, $3)");
+        let insert = sqlx::query(AssertSqlSafe(insert));
+        let inserted = insert.bind(id).bind(NO_LINE).bind(line);
+        inserted.execute(&mut **transaction).await?;
+        let delete = format!("DELETE FROM {lines} WHERE {of} = $1 AND line = $2");
+        let deleted = sqlx::query(AssertSqlSafe(delete)).bind(id).bind(NO_LINE);
+        deleted.execute(&mut **transaction).await?;
+        Ok(())
+    }
+
     /// Takes up the job of a row with its id, fence and claims, or says why it is left alone; nothing where somebody else was
     /// sooner.
+    ///
+    /// # Errors
+    /// When the database fails, or has no room for lines of a job that somebody worked on before.
     pub(super) async fn take_up(
         &self,
         transaction: &mut Transaction<'static, Any>,
@@ -93,6 +123,10 @@ impl Jobs {
             table, stage, anew, ..
         } = self;
         let (id, fence): (String, i64) = (row.try_get("id")?, row.try_get("fence")?);
+        if fence > 0 {
+            // Whoever had it may have let go of it on a full disk: who takes it up there pays for what cannot be kept.
+            self.try_room(transaction, &id).await?;
+        }
         let error = (count(row, "claims")? >= CLAIMS).then_some(self.hopeless);
         let statement = format!(
             "UPDATE {table} SET {stage} = $1, error = $2, fence = $3 + 1, lease_until = $4, touched_at = $5, \

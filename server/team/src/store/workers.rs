@@ -39,7 +39,7 @@ impl Store {
     /// than so many run at a time.
     ///
     /// # Errors
-    /// When the database fails.
+    /// When the database fails, or has no room for lines of a run that somebody worked on before.
     pub async fn claim(
         &self,
         now: Millis,

@@ -286,6 +286,29 @@ fn a_disk_that_is_full_for_a_while_costs_nothing() {
     });
 }
 
+#[test]
+fn a_run_for_whose_lines_there_is_no_room_is_not_taken_up_again_until_there_is() {
+    on_each(|store| async move {
+        if !store.set_full(false).await {
+            return;
+        }
+        let place = Place::new(store.clone()).await;
+        place.add(STUDY).await;
+        store.claim(now(), now() - 1, 8).await.unwrap().unwrap();
+        // More often than a run is taken up without a line.
+        for _ in 0..5 {
+            // After a refusal it is another connection.
+            store.set_full(true).await;
+            let refused = store.claim(now(), now() + LEASE, 8).await.unwrap_err();
+            assert!(refused.is_full(), "{refused}");
+        }
+        store.set_full(false).await;
+        let (lease, run) = store.claim(now(), now() + LEASE, 8).await.unwrap().unwrap();
+        assert_eq!((lease.fence, run.stage), (2, RunStage::Running));
+        assert!(place.lines(&run).await.is_empty());
+    });
+}
+
 /// The lines of a run that nothing befalls.
 async fn uninterrupted(place: &Place, study: &str) -> Vec<String> {
     let run = place.add(study).await;
