@@ -139,6 +139,8 @@ fn leaves_tables_plots_and_journals_and_runs_nothing_twice() {
     assert_eq!(report["runs"].as_array().unwrap().len(), 6);
     assert_eq!(report["runs"], place.report("logged")["runs"]);
     assert!(!place.path("logged/journals").exists());
+    assert!(shown.contains("\nTables, plots and journals: "), "{shown}");
+    assert!(text(&logged.stdout).contains("\nTables and plots: "));
     assert!(report["runs"][0]["rollouts"].as_u64().unwrap() > 0);
     for run in report["runs"].as_array().unwrap() {
         // Of a share over 1,000 examples.
@@ -298,15 +300,29 @@ fn runs_cut_by_their_budget_are_told_and_finished_once_it_is_raised() {
 
 #[cfg(unix)]
 #[test]
-fn an_interruption_keeps_what_is_finished() {
+fn an_interruption_says_what_it_keeps() {
+    let begun = "out/journals/dual-step-pid-seed-0.journal.jsonl";
+    interrupt(
+        &[],
+        begun,
+        "of 200 runs are finished. To go on, run the same command again",
+    );
+    let measured = "out/fresh/dual-step-pid-seed-0.journal.json";
+    interrupt(
+        &["--no-journals"],
+        measured,
+        "of 200 runs are finished, without journals: the same",
+    );
+}
+
+/// Interrupts an experiment once there is a file, and looks for what it says then.
+#[cfg(unix)]
+fn interrupt(options: &[&str], file: &str, expected: &str) {
     let place = Place::new();
     let mut command = place.command("dual-step", "40", "out");
-    let child = command.args(["--jobs", "1"]).spawn().unwrap();
+    let child = command.args(["--jobs", "1"]).args(options).spawn().unwrap();
     let begun = Instant::now();
-    while !place
-        .path("out/journals/dual-step-pid-seed-0.journal.jsonl")
-        .exists()
-    {
+    while !place.path(file).exists() {
         assert!(begun.elapsed() < Duration::from_mins(1), "nothing was begun");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -318,10 +334,8 @@ fn an_interruption_keeps_what_is_finished() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     let said = text(&output.stderr);
-    assert!(
-        said.contains("of 200 runs are finished. To go on, run the same command again"),
-        "{said}"
-    );
+    assert!(said.contains(expected), "{said}");
+    assert_eq!(said.contains("is kept"), options.is_empty(), "{said}");
     assert!(!place.path("out/report.md").exists());
 }
 

@@ -642,7 +642,8 @@ mod over_many_seeds {
             let outcome = run(&file);
             let state = outcome.journal.state();
             let mut record = RunRecord::of("", seed, state).expect("the run has ended");
-            fresh::measure(&file, &mut record, fresh::ROLLOUTS, false, None, None)
+            let truths = fresh::Truths::default();
+            fresh::measure(&file, &mut record, fresh::ROLLOUTS, None, None, &truths, None)
                 .expect("simulated models answer");
             let of = |outcome: &Option<experiment::Outcome>, metric: &str| {
                 let outcome = outcome.as_ref().expect("it was measured");

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 use capo_core::journal::{Fsync, Journal, MemoryJournal};
 use capo_core::metric::MetricSpec;
-use capo_core::study::{Rounds, Study};
+use capo_core::study::Study;
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 
 use super::failure::{Ending, Failure, print};
 use super::layout::{count, counted, dollars};
 use super::{Outside, Prices};
-use crate::experiment::fresh::is_simulated;
+use crate::experiment::fresh::{Next, Truths, is_simulated};
 use crate::experiment::{
     DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Shipped,
     Table, Trial, TrialError, Variant, drive, find, fresh, trials, write,
@@ -159,13 +159,7 @@ impl ExperimentArgs {
     /// The study to vary: the one that is named, else the experiment's own.
     fn base(&self, own: Shipped) -> Result<StudyFile, Failure> {
         match &self.study[..] {
-            [] => {
-                let mut file = StudyFile::parse(own.text, Path::new(own.file))?;
-                // From which an experiment varies one thing.
-                file.study.use_paper_preset();
-                file.study.study.rounds = Rounds::Count(own.rounds);
-                Ok(file)
-            }
+            [] => Ok(own.read()?),
             [path] => Ok(self.outside.read(path)?),
             several => Err(Failure::usage(format!(
                 "--study names {} studies, and only `{TRANSFER}` takes more than one",
@@ -216,7 +210,7 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
         file(trial).setup()?;
     }
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
-    let Some(records) = run_trials(args, &trials, jobs, experiment.truth_of_all, &file, &prices)? else {
+    let Some(records) = run_trials(args, &trials, jobs, experiment.truth_of, &file, &prices)? else {
         return Ok(Ending::Stopped);
     };
 
@@ -229,10 +223,12 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
     let report = (experiment.report)(&runs);
     let page = write(&out, experiment, &runs, &report).map_err(|error| Failure::new(error.to_string()))?;
     let summary = report.tables.first().map(Table::markdown).unwrap_or_default();
-    print(&format!(
-        "{summary}\nTables, plots and journals: {}\n",
-        page.display()
-    ))?;
+    let left = if args.no_journals {
+        "Tables and plots"
+    } else {
+        "Tables, plots and journals"
+    };
+    print(&format!("{summary}\n{left}: {}\n", page.display()))?;
     Ok(ending(&records))
 }
 
@@ -241,16 +237,21 @@ fn run_trials(
     args: &ExperimentArgs,
     trials: &[Trial],
     jobs: NonZeroUsize,
-    truth_of_all: bool,
+    truth_of: Option<Next>,
     file: &FileOf,
     prices: &PriceTable,
 ) -> Result<Option<Vec<RunRecord>>, Failure> {
     let progress = Progress::new(trials.len());
-    let interrupts = Interrupts::of_run("the same command again".into())?;
+    let interrupts = if args.no_journals {
+        Interrupts::listen(|| warn("interrupted: runs under way end; once more to leave at once"))?
+    } else {
+        Interrupts::of_run("the same command again".into())?
+    };
     let runner = SessionRunner {
         file,
         args,
-        truth_of_all,
+        truth_of,
+        truths: Truths::default(),
         prices,
         progress: &progress,
         interrupts,
@@ -260,11 +261,17 @@ fn run_trials(
     match driven {
         Ok(records) => Ok(Some(records)),
         Err(DriveError::Interrupted { done, all }) => {
-            warn(&format!(
-                "interrupted: {done} of {all} runs are finished. To go on, run the same command again"
-            ));
+            let next = if args.no_journals {
+                ", without journals: the same command begins them anew"
+            } else {
+                ". To go on, run the same command again"
+            };
+            warn(&format!("interrupted: {done} of {all} runs are finished{next}"));
             Ok(None)
         }
+        Err(error @ DriveError::Failed { .. }) if !args.no_journals => Err(Failure::new(format!(
+            "{error}\nIts journal is kept; run the same command again to go on."
+        ))),
         Err(error) => Err(error.into()),
     }
 }
@@ -371,8 +378,9 @@ type FileOf<'a> = dyn Fn(&Trial) -> StudyFile + Sync + 'a;
 struct SessionRunner<'a> {
     file: &'a FileOf<'a>,
     args: &'a ExperimentArgs,
-    /// [`Experiment::truth_of_all`].
-    truth_of_all: bool,
+    /// [`Experiment::truth_of`].
+    truth_of: Option<Next>,
+    truths: Truths,
     prices: &'a PriceTable,
     progress: &'a Progress,
     interrupts: Interrupts,
@@ -423,8 +431,9 @@ impl Runner for SessionRunner<'_> {
             &(self.file)(trial),
             record,
             self.args.fresh,
-            self.truth_of_all,
+            self.truth_of,
             Some(&kept),
+            &self.truths,
             Some(&self.interrupts),
         )
     }

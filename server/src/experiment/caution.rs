@@ -15,7 +15,7 @@ pub(super) const CAUTION: Experiment = Experiment {
                   was measured.",
     study: HELP_DESK,
     least_constraints: 1,
-    truth_of_all: false,
+    truth_of: None,
     vary,
     report: |runs| sweep::report(runs, SWEEP),
 };

@@ -6,23 +6,23 @@ use capo_core::study::Study;
 use indexmap::IndexMap;
 
 use super::caution::{CAUTIOUS, set};
-use super::record::{Outcome, RunRecord, Runs, Searched, Visited};
-use super::sweep::{FRESH, fresh, fresh_columns, share};
+use super::record::{Outcome, RunRecord, Runs, Visited};
+use super::sweep::{fresh, fresh_columns, fresh_note, share};
 use super::table::{Cell, Column, ColumnKind, Table};
-use super::{Experiment, HELP_DESK, Report, Variant};
+use super::{Experiment, Report, SHIPPED_HELP_DESK, Variant};
 
 /// Rules for the final choice, on the same searches.
 pub(super) const CHOICE: Experiment = Experiment {
     name: "choice",
     title: "The final choice",
-    explanation: "Every prompt that a search measured on all of its examples is measured on fresh ones, too, so that all \
-                  rules for the final choice are compared on the same searches, the paper's and the study's own with \
-                  caution: the paper's rule, one that asks a predictive probability of holding, one that chooses on half \
+    explanation: "Every prompt that a rule takes is measured on fresh examples, and others that the search measured on \
+                  all of its examples until one holds by a margin, so that all rules for the final choice are compared \
+                  on the same searches, the paper's and the study's own with caution: the paper's rule, one that asks a predictive probability of holding, one that chooses on half \
                   of the examples and judges on the other half, one that shrinks means towards those of all prompts, \
                   which share their examples, and one that measures prompts near a threshold a second time.",
-    study: HELP_DESK,
+    study: SHIPPED_HELP_DESK,
     least_constraints: 1,
-    truth_of_all: true,
+    truth_of: Some(next),
     vary,
     report,
 };
@@ -65,7 +65,16 @@ struct Pool<'a> {
     held_out: usize,
 }
 
-impl Pool<'_> {
+impl<'a> Pool<'a> {
+    fn of(record: &'a RunRecord, objective: &'a str) -> Self {
+        Self {
+            visited: &record.searched.visited,
+            objective,
+            thresholds: &record.thresholds,
+            held_out: record.searched.held_out,
+        }
+    }
+
     /// What was measured, by place and metric.
     fn plain(&self) -> impl Fn(usize, &str) -> Option<Estimate> {
         |place, metric| self.visited[place].estimate(metric)
@@ -193,32 +202,42 @@ fn holds_by_a_margin(visited: &Visited, fresh: &Outcome, thresholds: &IndexMap<S
     })
 }
 
+/// Whether a prompt of a search is known to hold by a margin.
+fn is_possible(record: &RunRecord) -> bool {
+    record.searched.visited.iter().any(|visited| {
+        let fresh = visited.fresh.as_ref();
+        fresh.is_some_and(|fresh| holds_by_a_margin(visited, fresh, &record.thresholds))
+    })
+}
+
+/// Standard errors above a threshold from which on the search says clearly enough that a prompt does not hold by a margin.
+const CLEAR: f64 = 4.0;
+
+/// What rules take, then, until a prompt is known to hold by a margin, the one likeliest to, if any may.
+fn next(record: &RunRecord, objective: &str) -> Option<usize> {
+    let (pool, visited) = (Pool::of(record, objective), &record.searched.visited);
+    let is_unknown = |place: &usize| visited[*place].fresh.is_none();
+    let taken = RULES.iter().find_map(|(_, rule)| rule(&pool).filter(is_unknown));
+    taken.or_else(|| {
+        let worst = |place: usize| (visited[place].excess(&record.thresholds), place);
+        let others = (0..visited.len()).filter(is_unknown).map(worst);
+        let others = others.filter(|(excess, _)| *excess <= CLEAR && !is_possible(record));
+        others.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, place)| place)
+    })
+}
+
 /// A search, what a rule takes of it, and whether any of its prompts holds by a margin.
 struct Chosen<'a> {
-    fresh: &'a Outcome,
+    fresh: Option<&'a Outcome>,
     possible: bool,
 }
 
-fn chosen<'a>(
-    record: &'a RunRecord,
-    objective: &str,
-    rule: fn(&Pool) -> Option<usize>,
-) -> Option<Chosen<'a>> {
-    let Searched { visited, held_out } = &record.searched;
-    let pool = Pool {
-        visited,
-        objective,
-        thresholds: &record.thresholds,
-        held_out: *held_out,
-    };
-    let holds = |visited: &Visited| {
-        let fresh = visited.fresh.as_ref();
-        fresh.is_some_and(|fresh| holds_by_a_margin(visited, fresh, &record.thresholds))
-    };
-    Some(Chosen {
-        fresh: visited[rule(&pool)?].fresh.as_ref()?,
-        possible: visited.iter().any(holds),
-    })
+fn chosen<'a>(record: &'a RunRecord, objective: &str, rule: fn(&Pool) -> Option<usize>) -> Chosen<'a> {
+    let taken = rule(&Pool::of(record, objective));
+    Chosen {
+        fresh: taken.and_then(|place| record.searched.visited[place].fresh.as_ref()),
+        possible: is_possible(record),
+    }
 }
 
 fn report(runs: &Runs) -> Report {
@@ -235,11 +254,14 @@ fn report(runs: &Runs) -> Report {
     ])
     .collect();
     let objective = &runs.base.objective.metric;
+    let mut visited = runs.records.iter().flat_map(|record| &record.searched.visited);
+    let is_measured = visited.any(|visited| visited.fresh.is_some());
     for variant in runs.variants {
         for (label, rule) in RULES {
             let of_rule: Vec<Chosen> = runs
                 .of(variant)
-                .filter_map(|record| chosen(record, objective, rule))
+                .filter(|_| is_measured)
+                .map(|record| chosen(record, objective, rule))
                 .collect();
             let possible = of_rule.iter().filter(|chosen| chosen.possible);
             let cells = [Cell::text(&variant.label), Cell::text(label)]
@@ -247,12 +269,12 @@ fn report(runs: &Runs) -> Report {
                 .chain(fresh(of_rule.iter().map(|chosen| chosen.fresh)))
                 .chain([
                     share(of_rule.iter().map(|chosen| chosen.possible)),
-                    share(possible.map(|chosen| chosen.fresh.all_sat)),
+                    share(possible.map(|chosen| chosen.fresh.is_some_and(|fresh| fresh.all_sat))),
                 ]);
             table.push(cells.collect());
         }
     }
-    table.notes.push(FRESH.into());
+    table.notes.push(fresh_note(runs.base, runs.records));
     table.notes.push(
         "A prompt holds by one SE when each of its costs on fresh examples is below its threshold by at least the standard \
          error that the search knew the cost with."
@@ -267,6 +289,7 @@ fn report(runs: &Runs) -> Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::fixture;
 
     fn visited(success: &[f64], calls: &[f64]) -> Visited {
         Visited {
@@ -305,6 +328,29 @@ mod tests {
         );
         assert!(all[1].is_near(&[("calls".to_owned(), 1.0)].into()));
         assert!(!all[2].is_near(&[("calls".to_owned(), 1.0)].into()));
+    }
+
+    #[test]
+    fn no_more_truth_is_asked_for_than_the_table_needs() {
+        for (seed, measured) in [(0, vec![3]), (2, vec![3, 2])] {
+            let known = fixture::record("paper", seed, 0.0);
+            let mut record = known.clone();
+            for visited in &mut record.searched.visited {
+                visited.fresh = None;
+            }
+            let mut asked = Vec::new();
+            while let Some(place) = next(&record, "success") {
+                record.searched.visited[place].fresh = known.searched.visited[place].fresh.clone();
+                asked.push(place);
+            }
+            assert_eq!(asked, measured, "seed {seed}");
+            for (label, rule) in RULES {
+                let of = |record| chosen(record, "success", rule);
+                let (part, all) = (of(&record), of(&known));
+                assert_eq!(part.fresh, all.fresh, "{label}");
+                assert_eq!(part.possible, all.possible, "{label}");
+            }
+        }
     }
 
     #[test]

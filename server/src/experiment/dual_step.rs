@@ -17,7 +17,7 @@ pub(super) const DUAL_STEP: Experiment = Experiment {
                   and Retail.",
     study: HELP_DESK,
     least_constraints: 1,
-    truth_of_all: false,
+    truth_of: None,
     vary,
     report: |runs| sweep::report(runs, SWEEP),
 };

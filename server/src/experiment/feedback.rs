@@ -14,7 +14,7 @@ pub(super) const FEEDBACK: Experiment = Experiment {
                   nothing is our control.",
     study: HELP_DESK,
     least_constraints: 0,
-    truth_of_all: false,
+    truth_of: None,
     vary,
     report: |runs| sweep::report(runs, SWEEP),
 };

@@ -1,6 +1,8 @@
 //! The truth beside the sample: what a prompt measures where neither the search nor its held-out evaluation has been.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use capo_core::arena::Halt;
 use capo_core::budget::Budget;
@@ -13,15 +15,50 @@ use capo_models::prices::PriceTable;
 use capo_models::providers::SIMULATED;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::record::{Outcome, Prompts, RunRecord, outcome};
-use super::run::TrialError;
+use super::run::{TrialError, lock};
 use crate::files::write_whole;
 use crate::interrupt::Interrupts;
 use crate::session::{Session, StudyFile, block_on};
 
 /// Rollouts of a prompt, at least, unless said otherwise.
 pub const ROLLOUTS: u32 = 1000;
+
+/// Which of the prompts that a search measured, for this objective, to measure on fresh examples next: one of which that is
+/// not known yet; `None` once enough is.
+pub type Next = fn(&RunRecord, &str) -> Option<usize>;
+
+/// What prompts measured on fresh examples, so that runs of one seed share it: all start from the same prompt.
+#[derive(Debug, Default)]
+pub struct Truths(Mutex<HashMap<String, IndexMap<String, Estimate>>>);
+
+impl Truths {
+    /// A prompt on the held-out examples of a study, by metric; `None` when it was interrupted.
+    fn of(
+        &self,
+        file: &StudyFile,
+        prompt: &str,
+        interrupts: Option<&Interrupts>,
+    ) -> Result<Option<IndexMap<String, Estimate>>, TrialError> {
+        let Study {
+            study,
+            workload,
+            models,
+            failures,
+            ..
+        } = &file.study;
+        let key = json!([workload, models, failures, study.seed, study.repeats, prompt]).to_string();
+        let known = lock(&self.0).get(&key).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let found = on(file, prompt, Split::Evaluate, interrupts)?;
+        lock(&self.0).extend(found.clone().map(|found| (key, found)));
+        Ok(found)
+    }
+}
 
 /// What was measured, so that it is not measured again.
 #[derive(Serialize, Deserialize)]
@@ -31,7 +68,7 @@ struct Kept {
     prompts: Prompts,
     returned: Outcome,
     seed: Outcome,
-    /// What every prompt that the search measured does, in their order.
+    /// What the prompts that the search measured do, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     visited: Vec<Truth>,
 }
@@ -39,13 +76,13 @@ struct Kept {
 /// What a prompt does that the search measured.
 #[derive(Serialize, Deserialize)]
 struct Truth {
-    fresh: Outcome,
+    fresh: Option<Outcome>,
     repeated: Option<IndexMap<String, Estimate>>,
 }
 
 /// Adds to the record what the returned prompt and the seed prompt measure in so many fresh rollouts: on new examples where
-/// the workload makes as many as are asked for, else on the held-out ones under another seed; with `all` also what every
-/// other prompt that the search measured does there, and those near a threshold on the search's own examples once more.
+/// the workload makes as many as are asked for, else on the held-out ones under another seed; with `next` also what prompts
+/// that the search measured do there, and all that are near a threshold on the search's own examples once more.
 /// Nothing unless every model of the study but rewriter and critic is simulated, since elsewhere it would be paid for.
 /// What is found is kept in a file, if one is named. `false` when it was interrupted.
 ///
@@ -55,8 +92,9 @@ pub fn measure(
     file: &StudyFile,
     record: &mut RunRecord,
     rollouts: u32,
-    all: bool,
+    next: Option<Next>,
     kept: Option<&Path>,
+    truths: &Truths,
     interrupts: Option<&Interrupts>,
 ) -> Result<bool, TrialError> {
     let mut file = file.clone();
@@ -72,46 +110,50 @@ pub fn measure(
         return Ok(true);
     };
     let study = file.setup()?.problem.id();
-    let visited = if all { &record.searched.visited[..] } else { &[] };
+    let count = next.map_or(0, |_| record.searched.visited.len());
     let known = kept.and_then(|path| std::fs::read(path).ok());
     let known = known.and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
-    let known = known.filter(|known| {
-        known.study == study && known.prompts == prompts && known.visited.len() >= visited.len()
-    });
+    let known = known
+        .filter(|known| known.study == study && known.prompts == prompts && known.visited.len() >= count);
     let found = if let Some(known) = known {
         known
     } else {
-        let objective = &file.study.objective.metric;
+        let (objective, thresholds) = (&file.study.objective.metric, record.thresholds.clone());
         let of = |prompt: &str| -> Result<Option<Outcome>, TrialError> {
-            let Some(estimates) = on(&file, prompt, Split::Evaluate, interrupts)? else {
+            let Some(estimates) = truths.of(&file, prompt, interrupts)? else {
                 return Ok(None);
             };
             let missing = || TrialError::NotMeasured("no example was left".into());
-            let found = outcome(&estimates, objective, &record.thresholds);
+            let found = outcome(&estimates, objective, &thresholds);
             found.ok_or_else(missing).map(Some)
         };
         let (Some(returned), Some(seed)) = (of(&prompts.returned)?, of(&prompts.seed)?) else {
             return Ok(false);
         };
-        let mut truths = Vec::new();
-        for prompt in visited {
-            let is_near = prompt.is_near(&record.thresholds);
-            let repeated = if is_near {
-                on(&again, &prompt.prompt, Split::Optimize, interrupts)?
-            } else {
-                None
-            };
-            let Some(fresh) = of(&prompt.prompt)? else {
+        for prompt in &mut record.searched.visited[..count] {
+            if prompt.is_near(&thresholds) {
+                let Some(repeated) = on(&again, &prompt.prompt, Split::Optimize, interrupts)? else {
+                    return Ok(false);
+                };
+                prompt.repeated = Some(repeated);
+            }
+        }
+        while let Some(place) = next.and_then(|next| next(record, objective)) {
+            let Some(fresh) = of(&record.searched.visited[place].prompt)? else {
                 return Ok(false);
             };
-            truths.push(Truth { fresh, repeated });
+            record.searched.visited[place].fresh = Some(fresh);
         }
+        let measured = record.searched.visited[..count].iter().map(|prompt| Truth {
+            fresh: prompt.fresh.clone(),
+            repeated: prompt.repeated.clone(),
+        });
         let found = Kept {
             study,
             prompts,
             returned,
             seed,
-            visited: truths,
+            visited: measured.collect(),
         };
         if let Some(path) = kept {
             keep(path, &found).map_err(|source| TrialError::Fresh {
@@ -122,7 +164,7 @@ pub fn measure(
         found
     };
     for (prompt, truth) in record.searched.visited.iter_mut().zip(found.visited) {
-        (prompt.fresh, prompt.repeated) = (Some(truth.fresh), truth.repeated);
+        (prompt.fresh, prompt.repeated) = (truth.fresh, truth.repeated);
     }
     record.fresh = Some(found.returned);
     record.seed_prompt_fresh = Some(found.seed);
@@ -148,6 +190,12 @@ pub fn is_simulated(study: &Study) -> bool {
     let mut models = study.asked_models();
     !capo_workloads::asks_outside(&study.workload)
         && models.all(|model| model.get("provider").is_some_and(|name| name == SIMULATED))
+}
+
+/// Whether the workload of a study makes so many new examples.
+pub(super) fn makes_examples(study: &Study, examples: u32) -> bool {
+    let kind = capo_workloads::of(&study.workload);
+    kind.is_some_and(|kind| (kind.fresh)(&study.workload, examples, 0).is_some())
 }
 
 /// The study without what limits it or lets it wait.
@@ -227,5 +275,31 @@ fn on(
         None => Ok(Some(measured.estimates)),
         Some(Halt::Interrupted) => Ok(None),
         Some(halt) => Err(TrialError::NotMeasured(halt.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::HELP_DESK;
+
+    #[test]
+    fn runs_of_a_seed_share_what_a_prompt_does_and_no_others_do() {
+        let truths = Truths::default();
+        let file = |method: &str, seed: u64| {
+            let mut file = HELP_DESK.read().unwrap();
+            file.study.study.seed = seed;
+            method.clone_into(&mut file.study.study.method);
+            fresh(file, &IndexMap::new(), 4).unwrap().unwrap()
+        };
+        let of = |file: &StudyFile, prompt: &str| truths.of(file, prompt, None).unwrap().unwrap();
+        let first = of(&file("capo", 0), "Help.");
+        assert_eq!(of(&file("count", 0), "Help."), first);
+        assert_eq!(lock(&truths.0).len(), 1);
+        let anew = on(&file("count", 0), "Help.", Split::Evaluate, None);
+        assert_eq!(anew.unwrap().unwrap(), first, "the method does not matter");
+        of(&file("capo", 0), "Help briefly.");
+        of(&file("capo", 1), "Help.");
+        assert_eq!(lock(&truths.0).len(), 3);
     }
 }

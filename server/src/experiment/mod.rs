@@ -34,7 +34,11 @@ mod threshold;
 #[cfg(feature = "train")]
 pub mod transfer;
 
-use capo_core::study::Study;
+use std::path::Path;
+
+use capo_core::study::{Rounds, Study};
+
+use crate::session::{SessionError, StudyFile};
 
 pub use figure::{Axis, Figure, Panel, Point, Series};
 pub use output::{OutputError, write};
@@ -97,8 +101,8 @@ pub struct Experiment {
     pub study: Shipped,
     /// With fewer constraints than this there is nothing to vary.
     pub least_constraints: usize,
-    /// Whether every prompt that a search measured is measured on fresh examples, not only the returned one.
-    pub truth_of_all: bool,
+    /// Which prompts that a search measured are measured on fresh examples beside the returned one.
+    pub truth_of: Option<fresh::Next>,
     /// The variants of a base study that has enough constraints.
     vary: fn(&Study) -> Vec<Variant>,
     /// Tables and plots of the finished runs.
@@ -112,8 +116,24 @@ pub struct Shipped {
     pub file: &'static str,
     /// The file.
     pub text: &'static str,
-    /// Rounds of the paper's search on it.
-    pub rounds: u32,
+    /// Rounds of the paper's search on it, from which an experiment varies one thing; `None` where it does from the study
+    /// as it ships.
+    pub rounds: Option<u32>,
+}
+
+impl Shipped {
+    /// The study that is varied.
+    ///
+    /// # Errors
+    /// As [`StudyFile::parse`].
+    pub fn read(&self) -> Result<StudyFile, SessionError> {
+        let mut file = StudyFile::parse(self.text, Path::new(self.file))?;
+        if let Some(rounds) = self.rounds {
+            file.study.use_paper_preset();
+            file.study.study.rounds = Rounds::Count(rounds);
+        }
+        Ok(file)
+    }
 }
 
 impl Experiment {
@@ -165,7 +185,13 @@ pub const EXPERIMENTS: [&Experiment; 10] = [
 const HELP_DESK: Shipped = Shipped {
     file: "help-desk.toml",
     text: include_str!("../../../studies/help-desk.toml"),
-    rounds: 6,
+    rounds: Some(6),
+};
+
+/// The same as it ships.
+const SHIPPED_HELP_DESK: Shipped = Shipped {
+    rounds: None,
+    ..HELP_DESK
 };
 
 /// Why an experiment cannot be made from a study.

@@ -21,10 +21,10 @@ pub(super) const NINE_CONSTRAINTS: Experiment = Experiment {
     study: Shipped {
         file: "nine-constraints.toml",
         text: include_str!("../../../studies/nine-constraints.toml"),
-        rounds: 10,
+        rounds: Some(10),
     },
     least_constraints: 1,
-    truth_of_all: false,
+    truth_of: None,
     vary,
     report,
 };

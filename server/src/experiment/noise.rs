@@ -17,7 +17,7 @@ pub(super) const NOISE: Experiment = Experiment {
                   Telecom do not.",
     study: HELP_DESK,
     least_constraints: 1,
-    truth_of_all: false,
+    truth_of: None,
     vary,
     report,
 };

@@ -17,10 +17,10 @@ pub(super) const PROGRESSIVE: Experiment = Experiment {
     study: Shipped {
         file: "progressive.toml",
         text: include_str!("../../../studies/progressive.toml"),
-        rounds: 12,
+        rounds: Some(12),
     },
     least_constraints: 2,
-    truth_of_all: false,
+    truth_of: None,
     vary,
     report,
 };

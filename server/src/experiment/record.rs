@@ -18,6 +18,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::Variant;
+use super::statistics::Share;
 
 /// One trial of an experiment: a variant under one seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -224,6 +225,15 @@ impl Visited {
         Estimate::of(self.values.get(metric)?)
     }
 
+    /// By how many standard errors the worst cost lies above its threshold.
+    pub fn excess(&self, thresholds: &IndexMap<String, f64>) -> f64 {
+        let above = thresholds.iter().filter_map(|(metric, threshold)| {
+            let cost = self.estimate(metric)?;
+            Some((cost.mean - threshold) / cost.standard_error)
+        });
+        above.fold(f64::NEG_INFINITY, f64::max)
+    }
+
     /// Whether a cost is near its threshold, and none is further above its own.
     pub fn is_near(&self, thresholds: &IndexMap<String, f64>) -> bool {
         let distances = thresholds.iter().filter_map(|(metric, threshold)| {
@@ -291,6 +301,14 @@ impl Runs<'_> {
         self.records
             .iter()
             .filter(move |record| record.variant == variant.key)
+    }
+
+    /// How many runs of a variant returned a prompt that meets every threshold on some examples. A run without a result
+    /// there counts as one that did not; of none, where no run at all has one.
+    pub fn all_sat(&self, variant: &Variant, on: impl Fn(&RunRecord) -> Option<&Outcome>) -> Share {
+        let is_measured = self.records.iter().any(|record| on(record).is_some());
+        let runs = self.of(variant).filter(|_| is_measured);
+        Share::of(runs.map(|record| on(record).is_some_and(|outcome| outcome.all_sat)))
     }
 
     /// The constrained metrics, in the base study's order.

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use capo_core::study::Rounds;
-
 use super::*;
 
 #[test]
@@ -45,9 +43,9 @@ fn variants_differ_from_each_other() {
 #[test]
 fn every_study_file_of_an_experiment_fits_it() {
     for experiment in EXPERIMENTS {
-        let study = Study::parse(experiment.study.text, capo_core::study::Format::Toml).unwrap();
+        let file = experiment.study.read().unwrap();
         experiment
-            .variants(&study)
+            .variants(&file.study)
             .unwrap_or_else(|error| panic!("{error}"));
     }
 }
@@ -57,20 +55,30 @@ fn what_ships_is_compared_with_the_papers_search_and_every_method() {
     let study = Study::parse(HELP_DESK.text, capo_core::study::Format::Toml).unwrap();
     assert!(study.study.batch_growth.is_some());
     for experiment in [&choice::CHOICE, &feasible::FEASIBLE] {
+        assert_eq!(experiment.study.read().unwrap().study, study);
         let variants = experiment.variants(&study).unwrap();
         let of = |key: &str| &variants.iter().find(|variant| variant.key == key).unwrap().study;
         let (paper, shipped) = (of("paper"), of("shipped"));
-        assert_eq!(paper.study.rounds, Rounds::default());
         assert_eq!((paper.study.caution, paper.study.batch_growth), (0.0, None));
         assert_eq!(shipped.study, study.study, "{}", experiment.name);
     }
+    let searches = choice::CHOICE.variants(&study).unwrap();
+    assert_eq!(searches[0].study.study.rounds, Rounds::default());
     let variants = feasible::FEASIBLE.variants(&study).unwrap();
+    let of = |key: &str| &variants.iter().find(|variant| variant.key == key).unwrap().study;
+    let (paper, plain, mut shipped) = (of("paper"), of("plain"), of("shipped").clone());
+    assert_eq!(
+        (paper.study.rounds, &paper.budget),
+        (study.study.rounds, &shipped.budget)
+    );
+    caution::set(&mut shipped, caution::PAPER);
+    assert_eq!(*plain, shipped, "caution alone");
     let methods: BTreeSet<&str> = variants
         .iter()
         .map(|variant| &*variant.study.study.method)
         .collect();
     for variant in &variants {
-        if matches!(&*variant.key, "shipped" | "fixed" | "count" | "capo-ea") {
+        if matches!(&*variant.key, "plain" | "shipped" | "fixed" | "count" | "capo-ea") {
             let pool = &variant.study.method["pool"];
             assert_eq!(pool, &study.method["pool"], "{}", variant.key);
         }
@@ -133,6 +141,47 @@ fn every_experiment_reports_its_runs() {
             svg(figure).unwrap();
         }
     }
+}
+
+#[test]
+fn a_run_without_a_result_counts_as_not_holding() {
+    fixture::with_runs(&feasible::FEASIBLE, |runs| {
+        let shares = |cut: usize| {
+            let mut records = runs.records.to_vec();
+            for record in &mut records {
+                record.fresh = record.optimize.clone();
+            }
+            for record in &mut records[..cut] {
+                (record.optimize, record.evaluate, record.fresh) = (None, None, None);
+            }
+            let cut = Runs {
+                records: &records,
+                ..*runs
+            };
+            let report = feasible::FEASIBLE.report;
+            let is_share = |cell: &&Cell| matches!(cell, Cell::Share(_));
+            let rows = &report(&cut).tables[0].rows;
+            let row = rows[1].iter().filter(is_share).cloned();
+            row.collect::<Vec<_>>()
+        };
+        let of_three = |count| vec![Cell::Share(Share { count, of: 3 }); 3];
+        // The first three runs are those of the first variant.
+        assert_eq!(shares(0), of_three(3));
+        assert_eq!(shares(1), of_three(2));
+        assert_eq!(shares(3), of_three(0));
+    });
+}
+
+#[test]
+fn where_fresh_examples_are_the_held_out_ones_again_the_table_says_so() {
+    fixture::with_runs(&choice::CHOICE, |runs| {
+        let mut base = runs.base.clone();
+        let note = |base: &Study| (choice::CHOICE.report)(&Runs { base, ..*runs }).tables[0].notes[0].clone();
+        assert!(note(&base).ends_with("otherwise, on new examples."));
+        base.workload.insert("kind".into(), "tau2".into());
+        let again = "on no new examples but the held-out ones of each run again (40), under another seed.";
+        assert!(note(&base).ends_with(again), "{}", note(&base));
+    });
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(super) const THRESHOLD: Experiment = Experiment {
                   the larger the final multiplier, until it sits at its cap and no prompt is feasible.",
     study: HELP_DESK,
     least_constraints: 1,
-    truth_of_all: false,
+    truth_of: None,
     vary,
     report,
 };

@@ -43,7 +43,7 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     }
     rewriter.hold(&out)?;
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&variants[0].study));
-    let Some(records) = run_trials(args, &trials, jobs, false, &file, &prices)? else {
+    let Some(records) = run_trials(args, &trials, jobs, None, &file, &prices)? else {
         return Ok(Ending::Stopped);
     };
     let page = write(&out, name, &targets, &records).map_err(|error| Failure::new(error.to_string()))?;
@@ -52,11 +52,9 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
         .iter()
         .map(Table::markdown)
         .collect();
-    print(&format!(
-        "{}\nTables and journals: {}\n",
-        tables.join("\n"),
-        page.display()
-    ))?;
+    let journals = if args.no_journals { "" } else { " and journals" };
+    let tables = tables.join("\n");
+    print(&format!("{tables}\nTables{journals}: {}\n", page.display()))?;
     Ok(ending(&records))
 }
 

@@ -124,7 +124,7 @@ const EXPLANATION: &str = "A small model with random weights learns to rewrite s
 pub const STUDY: Shipped = Shipped {
     file: "help-desk-dcapo.toml",
     text: include_str!("../../../../studies/help-desk-dcapo.toml"),
-    rounds: 6,
+    rounds: Some(6),
 };
 
 /// Who rewrites.

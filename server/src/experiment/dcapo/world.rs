@@ -132,7 +132,8 @@ impl<'a> World<'a> {
             study: self.study(seed, asking.form, extent),
             ..self.base.clone()
         };
-        fresh::measure(&file, &mut run, fresh::ROLLOUTS, false, None, None)?;
+        let truths = fresh::Truths::default();
+        fresh::measure(&file, &mut run, fresh::ROLLOUTS, None, None, &truths, None)?;
         Measured::of_run(run).ok_or_else(|| DcapoError::Search {
             seed,
             reason: "nothing was measured on fresh examples; its workload makes none".into(),

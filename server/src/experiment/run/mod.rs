@@ -164,7 +164,7 @@ pub enum DriveError<E: std::error::Error> {
         error: E,
     },
     /// A run gave up.
-    #[error("{trial}: the run failed: {reason}\nIts journal is kept; run the same command again to go on.")]
+    #[error("{trial}: the run failed: {reason}")]
     Failed {
         /// [`Trial::name`].
         trial: String,
@@ -172,7 +172,7 @@ pub enum DriveError<E: std::error::Error> {
         reason: String,
     },
     /// The person interrupted it.
-    #[error("interrupted; {done} of {all} runs are finished. Run the same command again to go on.")]
+    #[error("interrupted; {done} of {all} runs are finished")]
     Interrupted {
         /// Cells that went their whole way.
         done: usize,
@@ -280,7 +280,7 @@ fn one<R: Runner>(
 }
 
 /// A lock that ignores poisoning: a worker that panicked takes the scope down with it anyway.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 

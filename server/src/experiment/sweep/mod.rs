@@ -11,7 +11,7 @@ pub(super) use outcomes::outcomes;
 pub(super) use rounds::{
     by_round, ended_sooner, lagrangian_panel, multiplier_panel, multipliers, trajectories,
 };
-pub(super) use tables::{FRESH, fresh, fresh_columns, mean, published_rows, share, summary};
+pub(super) use tables::{fresh, fresh_columns, fresh_note, mean, published_rows, share, summary};
 
 /// How an experiment that compares variants presents them.
 #[derive(Debug, Clone, Copy)]

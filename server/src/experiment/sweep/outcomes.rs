@@ -6,7 +6,6 @@ use super::labelled;
 use crate::cli::layout::counted;
 use crate::experiment::figure::{Axis, Figure, Panel, Point, Series, Threshold};
 use crate::experiment::record::{Outcome, RunRecord, Runs};
-use crate::experiment::statistics::Share;
 
 /// Objective, costs and feasibility of the returned prompts, variant by variant.
 pub(in crate::experiment) fn outcomes(runs: &Runs, axis: &str) -> Figure {
@@ -46,11 +45,7 @@ pub(in crate::experiment) fn outcomes(runs: &Runs, axis: &str) -> Figure {
                 .iter()
                 .enumerate()
                 .filter_map(|(at, variant)| {
-                    let share = Share::of(
-                        runs.of(variant)
-                            .filter_map(split.outcome)
-                            .map(|outcome| outcome.all_sat),
-                    );
+                    let share = runs.all_sat(variant, split.outcome);
                     Some(Point {
                         x: at as f64 + split.offset,
                         y: share.fraction()?,

@@ -1,10 +1,12 @@
 //! Held-out results and multipliers by variant, with the paper's beside them.
 
 use capo_core::certificate::Verdict;
+use capo_core::study::Study;
 use indexmap::IndexMap;
 
 use super::Sweep;
 use crate::cli::layout::counted;
+use crate::experiment::fresh::{ROLLOUTS, makes_examples};
 use crate::experiment::record::{Outcome, RunRecord, Runs};
 use crate::experiment::statistics::Share;
 use crate::experiment::table::{Cell, Column, ColumnKind, Table};
@@ -55,11 +57,10 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
             .push(Column::new(format!("paper: {setting}"), ColumnKind::Judged));
     }
 
-    let cells = |outcomes: &[&Outcome]| -> Vec<Cell> {
+    let costs = |outcomes: &[&Outcome]| -> Vec<Cell> {
         constraints
             .iter()
             .map(|metric| mean(outcomes.iter().filter_map(|outcome| outcome.cost(metric))))
-            .chain([share(outcomes.iter().map(|outcome| outcome.all_sat))])
             .collect()
     };
     // Every variant starts from the same prompt; one of them tells how that does.
@@ -73,16 +74,16 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         mean(started.iter().map(|outcome| outcome.objective)),
         Cell::Empty,
     ];
-    row.extend(cells(&started));
+    row.extend(costs(&started));
+    row.push(share(started.iter().map(|outcome| outcome.all_sat)));
     if is_fresh {
         row.push(Cell::Empty);
         let of_reference = runs
             .records
             .iter()
             .filter(|record| record.variant == sweep.reference);
-        row.extend(fresh(
-            of_reference.filter_map(|record| record.seed_prompt_fresh.as_ref()),
-        ));
+        let measured = of_reference.map(|record| record.seed_prompt_fresh.as_ref());
+        row.extend(fresh(measured.filter(Option::is_some)));
     }
     row.resize(table.columns.len(), Cell::Empty);
     table.push(row);
@@ -98,20 +99,20 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
             mean(held_out.iter().map(|outcome| outcome.objective)),
             difference(runs, variant, sweep.reference),
         ];
-        row.extend(cells(&held_out));
-        let searched = records.iter().filter_map(|record| record.optimize.as_ref());
-        row.push(share(searched.map(|outcome| outcome.all_sat)));
+        row.extend(costs(&held_out));
+        row.push(of_share(runs.all_sat(variant, |record| record.evaluate.as_ref())));
+        row.push(of_share(runs.all_sat(variant, |record| record.optimize.as_ref())));
         if is_fresh {
-            row.extend(fresh(records.iter().filter_map(|record| record.fresh.as_ref())));
+            row.extend(fresh(records.iter().map(|record| record.fresh.as_ref())));
         }
         if is_tested {
             let is_certified = |record: &&&RunRecord| record.certified == Some(Verdict::Certified);
-            let tested = records.iter().filter(|record| record.certified.is_some());
+            let tested = records.iter().filter(|_| variant.study.confirm.is_some());
             row.push(share(tested.map(|record| is_certified(&record))));
-            let certified = records.iter().filter(is_certified);
-            row.push(share(
-                certified.filter_map(|record| Some(record.fresh.as_ref()?.all_sat)),
-            ));
+            let certified = records.iter().filter(is_certified).filter(|_| is_fresh);
+            row.push(share(certified.map(|record| {
+                record.fresh.as_ref().is_some_and(|outcome| outcome.all_sat)
+            })));
         }
         row.push(mean(records.iter().map(|record| record.rollouts as f64)));
         row.extend(
@@ -127,7 +128,7 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         counted(runs.seeds() as u64, "seed")
     ));
     if is_fresh {
-        table.notes.push(FRESH.into());
+        table.notes.push(fresh_note(runs.base, runs.records));
     }
     if let Some(label) = sweep.paper {
         table.notes.push(format!(
@@ -138,10 +139,25 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
     table
 }
 
-/// What the columns of fresh examples hold.
-pub(in crate::experiment) const FRESH: &str = "Search: the examples searched on. Held out: those of the same split that only the end measures. Fresh: at least \
-     1,000 rollouts that neither saw, on new examples where the workload makes them, else on the held-out ones under \
-     another seed.";
+/// What the columns of fresh examples of a study hold.
+pub(in crate::experiment) fn fresh_note<'a>(
+    study: &Study,
+    records: impl IntoIterator<Item = &'a RunRecord>,
+) -> String {
+    let held_out = records.into_iter().map(|record| record.searched.held_out);
+    let fresh = if makes_examples(study, ROLLOUTS) {
+        "on new examples".to_owned()
+    } else {
+        format!(
+            "on no new examples but the held-out ones of each run again ({}), under another seed",
+            held_out.max().unwrap_or_default()
+        )
+    };
+    format!(
+        "Search: the examples searched on. Held out: those of the same split that only the end measures. Fresh: at \
+         least 1,000 rollouts, unless --fresh says otherwise, {fresh}."
+    )
+}
 
 /// The columns of [`fresh`].
 pub(in crate::experiment) fn fresh_columns() -> [Column; 2] {
@@ -151,12 +167,17 @@ pub(in crate::experiment) fn fresh_columns() -> [Column; 2] {
     ]
 }
 
-/// How a prompt does on fresh examples.
-pub(in crate::experiment) fn fresh<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> [Cell; 2] {
-    let outcomes: Vec<&Outcome> = outcomes.collect();
+/// How the prompts of runs do on fresh examples; one without a result counts as not holding.
+pub(in crate::experiment) fn fresh<'a>(outcomes: impl Iterator<Item = Option<&'a Outcome>>) -> [Cell; 2] {
+    let outcomes: Vec<Option<&Outcome>> = outcomes.collect();
+    let measured = outcomes.iter().flatten();
     [
-        share(outcomes.iter().map(|outcome| outcome.all_sat)),
-        mean(outcomes.iter().map(|outcome| outcome.objective)),
+        share(
+            outcomes
+                .iter()
+                .map(|outcome| outcome.is_some_and(|outcome| outcome.all_sat)),
+        ),
+        mean(measured.map(|outcome| outcome.objective)),
     ]
 }
 
@@ -284,7 +305,10 @@ pub(in crate::experiment) fn mean(values: impl Iterator<Item = f64>) -> Cell {
 
 /// The share of true ones, or nothing.
 pub(in crate::experiment) fn share(values: impl Iterator<Item = bool>) -> Cell {
-    let share = Share::of(values);
+    of_share(Share::of(values))
+}
+
+fn of_share(share: Share) -> Cell {
     if share.of == 0 {
         Cell::Empty
     } else {

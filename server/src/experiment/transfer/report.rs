@@ -2,7 +2,7 @@
 
 use super::{CANDIDATES, PAPER, Target};
 use crate::cli::layout::counted;
-use crate::experiment::sweep::{FRESH, fresh, fresh_columns, mean, published_rows, share};
+use crate::experiment::sweep::{fresh, fresh_columns, fresh_note, mean, published_rows, share};
 use crate::experiment::{Cell, Column, ColumnKind, Outcome, Report, RunRecord, Runs, Table};
 
 /// A table for each target, then the paper's.
@@ -85,11 +85,8 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
     row.extend(cells(&started));
     row.push(Cell::Empty);
     if is_fresh {
-        row.extend(fresh(
-            records
-                .iter()
-                .filter_map(|record| record.seed_prompt_fresh.as_ref()),
-        ));
+        let measured = records.iter().map(|record| record.seed_prompt_fresh.as_ref());
+        row.extend(fresh(measured.filter(Option::is_some)));
     }
     row.resize(table.columns.len(), Cell::Empty);
     table.push(row);
@@ -114,7 +111,7 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
             .map(|outcome| outcome.all_sat),
     ));
     if is_fresh {
-        row.extend(fresh(records.iter().filter_map(|record| record.fresh.as_ref())));
+        row.extend(fresh(records.iter().map(|record| record.fresh.as_ref())));
     }
     row.push(mean(
         records
@@ -125,7 +122,8 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
     table.push(row);
     table.notes = notes(records);
     if is_fresh {
-        table.notes.push(FRESH.into());
+        let note = fresh_note(&target.variant.study, records.iter().copied());
+        table.notes.push(note);
     }
     table
 }
