@@ -135,7 +135,18 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
         base_url: provider.base_url.unwrap_or("http://localhost").to_owned(),
     };
     let question = ChatRequest::new(vec![Message::user("?")]);
-    let request = asked(&Asking::of(spec, model), &question, &Turns::default())?;
+    let asking = Asking::of(spec, model);
+    // Providers count thinking among the tokens of an answer.
+    if let (Some(Reasoning::Budget { tokens }), Some(most)) = (asking.reasoning, asking.max_tokens)
+        && u64::from(tokens) >= most
+    {
+        return Err(format!(
+            "`reasoning_effort` is not possible with {}/{model}: it stands for {tokens} tokens, which must be below \
+             `max_tokens`",
+            provider.name
+        ));
+    }
+    let request = asked(&asking, &question, &Turns::default())?;
     let made = connect(&account, model, Recorder::nowhere())
         .call(request)
         .now_or_never();

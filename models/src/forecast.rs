@@ -7,7 +7,7 @@ use capo_core::problem::Problem;
 use capo_core::study::{FeedbackForm, Rounds, StudyError};
 use capo_core::workload::Split;
 use capo_world::simulated::parameters::MODELS;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 
 use crate::prices::{Price, PriceTable};
@@ -70,6 +70,9 @@ pub struct RoleForecast {
     pub model: String,
     /// Dollars per million tokens; null when unknown.
     pub price: Option<Price>,
+    /// Whether dollars can be counted: by the price, or since the provider says in its answers what they cost.
+    #[serde(skip)]
+    pub is_priced: bool,
 }
 
 impl Forecast {
@@ -158,6 +161,17 @@ impl Forecast {
             too_small: methods::too_small(problem, 0),
         })
     }
+
+    /// Why a budget of dollars ends the run with the first call of a model, for each whose price nobody knows.
+    pub fn unpriced(&self) -> Vec<String> {
+        let Some(usd) = self.budget.usd else {
+            return Vec::new();
+        };
+        let unpriced = self.by_role.values().filter(|asked| !asked.is_priced);
+        let models: IndexSet<&str> = unpriced.map(|asked| asked.model.as_str()).collect();
+        let told = |model: &str| Budget::unpriced(usd, &format!("{model}'s price"));
+        models.into_iter().map(told).collect()
+    }
 }
 
 impl RoleForecast {
@@ -170,13 +184,15 @@ impl RoleForecast {
         let (_, spec) = serving(role, models)?;
         let provider = spec.provider.get();
         let model = spec.model.as_deref().or(provider.model).unwrap_or_default();
+        let price = spec
+            .price
+            .or_else(|| Some(prices.get(provider.name, model)?.share(spec.share_of_price())))
+            .or_else(|| in_process(provider, model));
         Some(Self {
             calls,
             model: format!("{}/{model}", provider.name),
-            price: spec
-                .price
-                .or_else(|| Some(prices.get(provider.name, model)?.share(spec.share_of_price())))
-                .or_else(|| in_process(provider, model)),
+            price,
+            is_priced: price.is_some() || provider.reports_cost,
         })
     }
 }
@@ -248,6 +264,25 @@ mod tests {
         assert_eq!(forecast.calls, Some(136));
         assert_eq!((forecast.usd, forecast.cut_by.as_slice()), (None, [].as_slice()));
         assert!(forecast.by_role[&Role::Rewriter].price.is_some());
+    }
+
+    #[test]
+    fn a_budget_of_dollars_lacks_a_price_where_none_is_known_or_told() {
+        let unpriced = |provider: &str, budget: &str| {
+            let agent = format!("provider = \"{provider}\"\nmodel = \"m-99\"");
+            let study = STUDY.replace("provider = \"simulated\"", &agent) + budget;
+            forecast(&study).unpriced()
+        };
+        let told = unpriced("openai", "[budget]\nusd = 2.0");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].starts_with("openai/m-99's price is unknown, so a budget of $2.00"),
+            "{told:?}"
+        );
+        assert!(unpriced("openai", "").is_empty());
+        for provider in ["openrouter", "ollama"] {
+            assert!(unpriced(provider, "[budget]\nusd = 2.0").is_empty(), "{provider}");
+        }
     }
 
     #[test]

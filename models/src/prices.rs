@@ -237,6 +237,8 @@ mod tests {
             ("anthropic", "claude-haiku-4-5-20251001"),
             ("gemini", "gemini-2.5-flash"),
             ("mistral", "mistral-small-latest"),
+            ("openai", "text-embedding-3-small"),
+            ("gemini", "gemini-embedding-001"),
             ("openrouter", "openai/gpt-5-mini"),
         ] {
             assert!(table.get(provider, model).is_some(), "{provider}/{model}");

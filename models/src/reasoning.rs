@@ -139,6 +139,8 @@ mod tests {
             "gemini-2.5-flash",
             "gemini-2.5-flash-lite",
             "gemini-2.5-flash-preview-09-2025",
+            "models/gemini-2.5-flash",
+            "Gemini-2.5-Flash",
         ] {
             assert_eq!(of("gemini", model, "minimal").unwrap(), tokens(1_024));
             assert_eq!(of("gemini", model, "low").unwrap(), tokens(1_024));
@@ -214,5 +216,22 @@ mod tests {
             None
         );
         assert_eq!(refusal(&json!({ "temperature": 0.5 })), None);
+    }
+
+    #[test]
+    fn thinking_at_gemini_leaves_room_for_the_answer() {
+        let refusal = |effort: &str, max_tokens: u32| {
+            let mut table =
+                json!({ "provider": "gemini", "model": "gemini-2.5-flash", "max_tokens": max_tokens });
+            table["reasoning_effort"] = json!(effort);
+            ModelSpec::parse(&table).err()
+        };
+        let refused = refusal("medium", 8_192).unwrap();
+        assert!(
+            refused.contains("8192 tokens") && refused.contains("below `max_tokens`"),
+            "{refused}"
+        );
+        assert_eq!(refusal("medium", 8_193), None);
+        assert_eq!(refusal("none", 100), None);
     }
 }

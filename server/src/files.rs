@@ -65,9 +65,10 @@ const MOST_DATA: u64 = 1 << 30;
 /// The text of a file; `what` names it in errors.
 ///
 /// # Errors
-/// When it cannot be read, is larger than 16 MiB or is no UTF-8.
+/// When it cannot be read, is a pipe or a device, is larger than 16 MiB or is no UTF-8.
 pub fn read_text(what: &'static str, path: &Path) -> Result<String, TextError> {
-    let bytes = File::open(path).and_then(|file| bounded(file, MOST_TEXT));
+    let file = expect_regular_or_open(path).and_then(|()| File::open(path));
+    let bytes = file.and_then(|file| bounded(file, MOST_TEXT));
     decoded(what, path, bytes.map_err(|error| unreadable(what, path, error))?)
 }
 
@@ -146,7 +147,7 @@ pub fn read_prompt(path: &Path) -> Result<String, TextError> {
 const PROMPT: &str = "prompt file";
 
 /// The file of variables beside a study, and what it is called in errors.
-const VARIABLES: [&str; 2] = [".env", "file of variables"];
+pub(crate) const VARIABLES: [&str; 2] = [".env", "file of variables"];
 
 /// The prompt that is a file's text: without the mark that some editors put at the beginning, and
 /// without a line break at the end.
@@ -389,13 +390,40 @@ impl StudyFolder {
 /// The bytes of a regular file at a place that a path led to.
 fn regular(path: &str, found: &Path, most: u64) -> Result<Vec<u8>, FileError> {
     let refused = |error| refused(path, &error);
-    // A pipe waits for somebody who writes, and a device has no end; asked before it is opened.
-    if !fs::metadata(found).map_err(refused)?.is_file() {
-        return Err(refused(io::Error::other("it is not a regular file")));
-    }
-    File::open(found)
+    expect_regular(found)
+        .and_then(|()| File::open(found))
         .and_then(|file| bounded(file, most))
         .map_err(refused)
+}
+
+/// Refuses a pipe, which waits for somebody at its other end, and a device, which has no end; asked before it is opened.
+fn expect_regular(path: &Path) -> io::Result<()> {
+    if fs::metadata(path)?.is_file() {
+        Ok(())
+    } else {
+        Err(io::Error::other("it is not a regular file"))
+    }
+}
+
+/// Where shells and programs find what they opened for a command, at whose other end somebody is; and what takes anything.
+const OPEN: [&str; 6] = [
+    "/dev/stdin",
+    "/dev/stdout",
+    "/dev/stderr",
+    "/dev/fd",
+    "/proc/self/fd",
+    "/dev/null",
+];
+
+/// Refuses what is named on the command line and is neither a regular file nor opened by the shell.
+///
+/// # Errors
+/// That it is none, or what the system says.
+pub fn expect_regular_or_open(path: &Path) -> io::Result<()> {
+    if OPEN.iter().any(|open| path.starts_with(open)) {
+        return Ok(());
+    }
+    expect_regular(path)
 }
 
 fn refused(path: &str, error: &io::Error) -> FileError {
@@ -565,11 +593,10 @@ mod tests {
         .unwrap();
         let message = study.read_prompt("long.md").unwrap_err().to_string();
         assert!(message.contains("larger than 1 MiB"), "{message}");
-        // A person may name a device, which ends all the same.
-        let message = read_text("study file", Path::new("/dev/zero"))
-            .unwrap_err()
-            .to_string();
-        assert!(message.contains("larger than 16 MiB"), "{message}");
+        for path in [pipe.as_path(), Path::new("/dev/zero")] {
+            let message = read_text("study file", path).unwrap_err().to_string();
+            assert!(message.contains("it is not a regular file"), "{message}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod serve;
 pub mod session;
 pub mod simulate;
 mod stderr;
+mod study_reads;
 mod terminal;
 #[cfg(feature = "train")]
 pub mod train;

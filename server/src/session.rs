@@ -37,6 +37,7 @@ use crate::files::{Reach, StudyFolder, TextError, read_text};
 use crate::interrupt::Interrupts;
 use crate::now::now;
 use crate::stderr::warn;
+use crate::study_reads::read_by;
 
 /// Why a study cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -152,6 +153,8 @@ pub struct StudyFile {
     pub name: String,
     /// Where the paths in it start.
     pub folder: StudyFolder,
+    /// The files that a run of it reads, the study's own first, by what they are.
+    pub read: Vec<(&'static str, PathBuf)>,
 }
 
 impl StudyFile {
@@ -197,12 +200,23 @@ impl StudyFile {
         };
         let mut study = Study::parse_with(text, Format::of_path(&name), settings).map_err(wrong)?;
         let folder = StudyFolder::of(path, reach);
+        let read = read_by(&study, path, &folder);
         if let (None, Some(file)) = (&study.prompt.text, &study.prompt.file) {
             study.prompt.text = Some(folder.read_prompt(file)?);
             study.prompt.file = None;
         }
         study.seed_prompt().map_err(wrong)?;
-        Ok(Self { study, name, folder })
+        Ok(Self {
+            study,
+            name,
+            folder,
+            read,
+        })
+    }
+
+    /// The files that a run of it reads, as far as it names them, by what they are: the study, its prompt's, those beside.
+    pub fn read_files(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.read.iter().map(|(what, path)| (*what, path.as_path()))
     }
 
     /// The keys of its models: variables of the process, and for those that it lacks, of the file `.env` beside the

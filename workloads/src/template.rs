@@ -124,15 +124,21 @@ fn reason(error: &minijinja::Error) -> String {
         ErrorKind::WriteFailure => return format!("it writes more than {} MiB", growth::MOST_BYTES >> 20),
         _ => {}
     }
-    let detail = error
+    let unknown = error
         .detail()
-        .map(|detail| format!(": {detail}"))
-        .unwrap_or_default();
+        .and_then(|detail| detail.strip_suffix(" is unknown"));
+    let what = match (error.kind(), unknown, error.detail()) {
+        (ErrorKind::UnknownFunction, Some(name), _) => format!("there is no function {name}"),
+        (ErrorKind::UnknownFilter | ErrorKind::UnknownTest, Some(name), _) => format!("there is no {name}"),
+        (_, _, Some("template exceeds maximum recursion limits")) => "it is nested too deeply".to_owned(),
+        (kind, _, Some(detail)) => format!("{kind}: {detail}"),
+        (kind, _, None) => kind.to_string(),
+    };
     let line = error
         .line()
         .map(|line| format!(" (template line {line})"))
         .unwrap_or_default();
-    format!("{}{detail}{line}", error.kind())
+    what + &line
 }
 
 fn is_missing(path: &str, example: &Example) -> bool {
@@ -375,6 +381,18 @@ mod tests {
             .unwrap()
             .join()
             .unwrap();
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_in_plain_words() {
+        for (source, told) in [
+            ("{{ a | uper }}", "there is no filter uper (template line 1)"),
+            ("{% if a is evn %}{% endif %}", "there is no test evn"),
+            (&"{% if a %}".repeat(400), "it is nested too deeply"),
+        ] {
+            let error = render(source, json!({"a": "x"})).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
     }
 
     #[test]

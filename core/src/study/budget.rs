@@ -57,7 +57,7 @@ impl Budget {
     }
 
     /// Why a budget of `limit` dollars cannot be kept when nobody knows `what`.
-    pub(crate) fn unpriced(limit: f64, what: &str) -> String {
+    pub fn unpriced(limit: f64, what: &str) -> String {
         format!(
             "{what} is unknown, so a budget of ${limit:.2} cannot be kept; state the model's `price` \
              (an external agent: report `usage.usd`), or drop `usd`"

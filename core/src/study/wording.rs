@@ -76,6 +76,9 @@ fn of_json(message: &str) -> Option<String> {
     if let Some(rest) = message.strip_prefix("EOF while parsing ") {
         return Some(format!("the text ends in the middle of {rest}"));
     }
+    if let Some(place) = message.strip_prefix("recursion limit exceeded") {
+        return Some(format!("it is nested too deeply{place}"));
+    }
     let place = message.strip_prefix("number out of range")?;
     Some(format!("the number is too large to reckon with{place}"))
 }
@@ -311,6 +314,10 @@ mod tests {
             (
                 "EOF while parsing a value at line 1 column 9",
                 "the text ends in the middle of a value at line 1 column 9",
+            ),
+            (
+                "recursion limit exceeded at line 1 column 128",
+                "it is nested too deeply at line 1 column 128",
             ),
             (
                 "unknown field `metrc`, expected one of `metric`, `scale`",

@@ -177,7 +177,10 @@ fn who_was_combined_is_told_truly() {
         changed(|others, _| others.clear()),
         changed(|_, origin| *origin = Origin::Rewrite),
     ] {
-        assert!(difference.contains("names the origin Crossover"), "{difference}");
+        assert!(
+            difference.contains("says that it is a crossover of ["),
+            "{difference}"
+        );
     }
 
     // Both lines together tell of what was not asked for.

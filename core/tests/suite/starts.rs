@@ -217,7 +217,10 @@ fn where_a_prompt_was_taken_from_is_told_truly() {
         |line: &String| line.contains("\"event\":\"candidate\"") && line.contains("\"origin\":\"rewrite\"");
     let made = lines.iter().position(is_made).unwrap();
     let both = with(made, &|event| event["from"] = "an earlier run".into());
-    assert!(both.contains("an earlier run"), "{both}");
+    assert!(
+        both.contains("says that it is a rewrite, and names an earlier run"),
+        "{both}"
+    );
     let no_room = with(0, &|event| event["study"]["study"]["method"] = "injected".into());
     assert!(no_room.contains("has no room for"), "{no_room}");
     let mut event: serde_json::Value = serde_json::from_str(&lines[2]).unwrap();

@@ -18,7 +18,11 @@ pub(super) const PROVIDER: Provider = Provider {
     telemetry_name: "gcp.gemini",
     // Refuses a tool's answer after a turn without its signature.
     keeps_thoughts: Some(true),
-    takes_budget: |_, model, _| model.starts_with("gemini-2.5-"),
+    // Its API takes names in any case, and with what stands before them in its list of models.
+    takes_budget: |_, model, _| {
+        let name = model.to_ascii_lowercase();
+        name.trim_start_matches("models/").starts_with("gemini-2.5-")
+    },
     ..Provider::over_http("gemini", "Gemini", Key::Required("GEMINI_API_KEY"))
 };
 

@@ -57,7 +57,7 @@ struct DryRun {
     /// Programs of the study that it runs and addresses that it asks, beside the models.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     asks: Vec<String>,
-    /// What its agent and its models still lack, such as keys.
+    /// What its agent and its models still lack, such as keys and, under a budget of dollars, prices.
     missing: Vec<String>,
     /// Where it is kept on this machine, unless a server makes the run.
     journal: Option<String>,
@@ -101,6 +101,7 @@ pub(super) fn run(
         missing = capo_workloads::missing(&file.study.workload, &file.folder);
         let of_models = Builder::new(&keys).missing(&file.study.asked_tables());
         missing.extend(of_models.iter().map(ToString::to_string));
+        missing.extend(forecast.unpriced());
     }
     let dry_run = DryRun {
         forecast,

@@ -1,8 +1,11 @@
 //! `capo init`: a study to begin with.
 
+mod answers;
+
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use capo_core::study::nearest;
@@ -12,6 +15,7 @@ use capo_workloads::{BuildError, KINDS, Kind};
 use clap::builder::PossibleValuesParser;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
+use self::answers::{at_terminal, chosen, examples_at, model};
 use super::Outside;
 use super::chats::Chats;
 use super::failure::{Ending, Failure, print};
@@ -21,7 +25,7 @@ use crate::files::{Reach, StudyFolder, write_new, write_whole};
 use crate::session::{SessionError, StudyFile};
 use crate::stderr::warn;
 
-/// Write a study to begin with, on examples of your own or on any kind of workload.
+/// Write a study to begin with, on examples of your own or any kind of workload; at a terminal, ask for what is not given.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct InitArgs {
     /// The study's file, which ends in `.toml`, or a folder for `study.toml` [default: study.toml].
@@ -147,12 +151,15 @@ impl Draft {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let question = format!("What are prompts measured on: {}?", names.join(", "));
         let given = args.kind.as_deref().or(args.from.as_ref().map(|_| "table"));
-        let name = chosen(given, &question, ("--kind", "desk"), &mut assumed)?;
-        let Some(kind) = KINDS.iter().find(|kind| kind.name == name) else {
-            let near = nearest(&name, names).map(|near| format!("; did you mean `{near}`?"));
-            let problem = format!("there is no kind `{name}`{}", near.unwrap_or_default());
-            return Err(Failure::usage(problem));
+        let of_name = |name: &str| {
+            KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+                let near =
+                    nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? "));
+                let near = near.unwrap_or_default();
+                format!("there is no kind `{name}`; {near}There are {}", names.join(", "))
+            })
         };
+        let kind = chosen(given, &question, ("--kind", "desk"), &mut assumed, of_name)?;
         if args.metric.is_some() && !(kind.has("user") && kind.has("metric")) {
             let problem = format!("--metric: `{}` has metrics of its own", kind.name);
             return Err(Failure::usage(problem));
@@ -178,7 +185,16 @@ impl Draft {
 
     /// Takes in what prompts are measured on.
     fn read(&mut self, args: &InitArgs) -> Result<(), Failure> {
-        let rows = match &args.from {
+        let from = if args.from.is_none() && self.kind.takes_rows() && at_terminal() {
+            let question = "Which file holds your examples: CSV, TSV, JSONL or a log of chats?";
+            let usual = ("--from", EXAMPLES.0);
+            chosen(None, question, usual, &mut self.assumed, |typed| {
+                examples_at(typed, EXAMPLES.0)
+            })?
+        } else {
+            args.from.clone()
+        };
+        let rows = match &from {
             Some(from) if self.kind.takes_rows() => self.take(from, args.outside)?,
             Some(from) if self.kind.has("data") => {
                 let path = named(&self.place, from).unwrap_or_else(|| from.display().to_string());
@@ -203,7 +219,7 @@ impl Draft {
             match StudyFolder::of(&self.place, args.outside.reach()).read(&name) {
                 Err(FileError::NotFound(_)) => {}
                 Err(error) => return Err(Failure::usage(error.to_string())),
-                Ok(there) if args.from.is_none() || there == bytes => (bytes, is_new) = (there, false),
+                Ok(there) if from.is_none() || there == bytes => (bytes, is_new) = (there, false),
                 Ok(_) => {
                     return Err(Failure::usage(format!(
                         "{} is there already and holds other rows, which are not replaced; give one of the files \
@@ -275,11 +291,16 @@ impl Draft {
             self.document["prompt"]["text"] = value(system);
         }
         let question = "How are answers compared with those of the chats: f1, judge?";
+        let compared = |metric: &str| {
+            let metric = COMPARED.contains(&metric).then(|| metric.to_owned());
+            metric.ok_or_else(|| format!("there are {}", COMPARED.join(", ")))
+        };
         let metric = chosen(
             self.metric.as_deref(),
             question,
             ("--metric", "f1"),
             &mut self.assumed,
+            compared,
         )?;
         self.metric = Some(metric);
         Ok((name, chats.rows.into_bytes(), true))
@@ -333,31 +354,59 @@ impl Draft {
             item.is_none_or(|item| item.as_table().is_some_and(Table::is_empty))
         };
         let question = "Who answers, as PROVIDER/MODEL?";
-        let model = chosen(
+        let (provider, name) = chosen(
             args.model.as_deref(),
             question,
             ("--model", MODEL),
             &mut self.assumed,
+            model,
         )?;
-        if lacks(&self.document, "models") || model != MODEL {
-            self.put_model(&model);
+        if lacks(&self.document, "models") || format!("{provider}/{name}") != MODEL {
+            self.put_model(&provider, &name);
         }
-        let mut thresholds = args.thresholds.clone();
-        if thresholds.is_empty() && lacks(&self.document, "constraint") {
-            let question = "Which mean cost is to stay at or below what, as METRIC=VALUE?";
-            let typed = chosen(None, question, ("--threshold", THRESHOLD), &mut self.assumed)?;
-            thresholds.push(setting(&typed).map_err(Failure::usage)?);
+        if args.thresholds.is_empty() && lacks(&self.document, "constraint") {
+            self.choose_threshold(args)?;
         }
-        for (metric, threshold) in &thresholds {
+        for (metric, threshold) in &args.thresholds {
             self.put_threshold(metric, *threshold);
         }
         Ok(())
     }
 
-    fn put_model(&mut self, model: &str) {
+    /// Puts in a threshold that nobody gave.
+    fn choose_threshold(&mut self, args: &InitArgs) -> Result<(), Failure> {
+        let question = "Which mean cost is to stay at or below what, as METRIC=VALUE?";
+        let is_asked = at_terminal();
+        if is_asked {
+            // What is wrong without a threshold is no wrong answer.
+            self.try_out(args)?;
+        }
+        let mut assumed = mem::take(&mut self.assumed);
+        let put = |typed: &str| {
+            let (metric, threshold) = setting(typed)?;
+            self.put_threshold(&metric, threshold);
+            let tried = if is_asked { self.try_out(args) } else { Ok(()) };
+            tried.map_err(|failure| {
+                self.document.remove("constraint");
+                failure.message().to_owned()
+            })
+        };
+        let put = chosen(None, question, ("--threshold", THRESHOLD), &mut assumed, put);
+        self.assumed = assumed;
+        put
+    }
+
+    /// Whether a run could begin with it as it is.
+    fn try_out(&mut self, args: &InitArgs) -> Result<(), Failure> {
+        let before = self.document.clone();
+        let checked = self.checked(args);
+        self.document = before;
+        checked.map(drop)
+    }
+
+    fn put_model(&mut self, provider: &str, name: &str) {
         // An agent of one's own is no model; what rewrites its prompts is one.
         let role = if self.kind.own_agent { "rewriter" } else { "agent" };
-        let (provider, name) = model.split_once('/').unwrap_or((model, ""));
         let mut table = Table::new();
         table
             .decor_mut()
@@ -466,27 +515,6 @@ fn refuse_to_replace(path: &Path, force: bool) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{} {problem}", path.display())));
     }
     Ok(())
-}
-
-/// What is given, or else what a person at a terminal answers. Where nobody can be asked, the usual is assumed.
-fn chosen(
-    given: Option<&str>,
-    question: &str,
-    (option, usual): (&str, &str),
-    assumed: &mut Vec<String>,
-) -> Result<String, Failure> {
-    if let Some(given) = given {
-        return Ok(given.to_owned());
-    }
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        assumed.push(format!("{option} {usual}"));
-        return Ok(usual.to_owned());
-    }
-    write!(io::stderr(), "{question} [{usual}] ")?;
-    let mut line = String::new();
-    io::stdin().read_line(&mut line)?;
-    let answer = line.trim();
-    Ok(if answer.is_empty() { usual } else { answer }.to_owned())
 }
 
 /// How a study names what lies in its folder or below; none for what lies elsewhere.

@@ -23,6 +23,7 @@ pub(crate) mod layout;
 mod oidc;
 mod optimize;
 mod outcome;
+mod place;
 mod projects;
 mod prompts;
 mod report;
@@ -199,6 +200,11 @@ struct Prices {
 }
 
 impl Prices {
+    /// The file of them, if one is named, by what it is.
+    fn read_files(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.prices.iter().map(|path| ("the price file", path.as_path()))
+    }
+
     fn table(&self) -> Result<PriceTable, Failure> {
         let shipped = PriceTable::shipped();
         let Some(path) = &self.prices else {

@@ -1,6 +1,5 @@
 //! `capo optimize`: run or resume a study.
 
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -16,18 +15,18 @@ use super::command_line::CommandLine;
 use super::dry_run::Pilot;
 use super::failure::{Ending, Failure, print, print_data, print_json};
 use super::from::start_from;
-use super::journal::is_journal;
 use super::layout::counted;
 use super::outcome::ending;
+use super::place::{self, is_journal};
 use super::reuse::ReuseArgs;
 use super::runs::start::OnServer;
 use super::runs::watch::Telling;
 use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
-use crate::files::{NewFile, write_whole};
+use crate::files::write_whole;
 use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
-use crate::session::{Session, SessionError, open_journal};
+use crate::session::{Session, SessionError, StudyFile, open_journal};
 use crate::stderr::warn;
 
 /// Search for the prompt that scores best inside every threshold; resumes a run that was stopped.
@@ -97,7 +96,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
         .clone()
         .unwrap_or_else(|| args.study.default_journal(seed, "journal.jsonl"));
     if let Some(out) = &args.out {
-        check_out(args, out, &path)?;
+        check_out(args, out, &path, &file)?;
     }
     if args.on_server.is_asked_for() && !args.dry_run {
         return args.on_server.run(&file, &args.study.study, args.telling);
@@ -239,44 +238,20 @@ fn pilot(
 /// Where shells and programs find standard output, which may be a file that is not to be replaced.
 const STDOUT: &str = "/dev/stdout";
 
-/// Refuses a place for the prompt that nothing can be written to, and that of what the run reads or was paid for, before
-/// anything is paid for.
-fn check_out(args: &OptimizeArgs, out: &Path, journal: &Path) -> Result<(), Failure> {
-    let place = leads_to(out);
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let is_own = |own: &Path| leads_to(own) == place;
-    let mut read = args.reuse.journals().iter().chain(&args.from);
-    let problem = if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        format!("there is no folder {}; make it first", folder.display())
-    } else if out.is_dir() {
-        format!("{} is a folder", out.display())
-    } else if is_journal(out) || is_own(journal) || read.any(|journal| is_own(journal)) {
-        format!("{} is a journal, which is not replaced", out.display())
-    } else if is_own(&args.study.study) {
-        format!("{} is the study, which is not replaced", out.display())
-    } else if args.dry_run || out == Path::new(STDOUT) || (out.exists() && !out.is_file()) {
+/// Refuses a place for the prompt as [`place::check`] does, and one that cannot be written to.
+fn check_out(args: &OptimizeArgs, out: &Path, journal: &Path, file: &StudyFile) -> Result<(), Failure> {
+    let journals = args.reuse.journals().iter().chain(&args.from);
+    let journals = journals.map(PathBuf::as_path).chain([journal]);
+    let journals = journals.map(|journal| ("a journal", journal));
+    place::check(
+        "--out",
+        out,
+        file.read_files().chain(args.prices.read_files()).chain(journals),
+    )?;
+    if args.dry_run || out == Path::new(STDOUT) {
         return Ok(());
-    } else {
-        match NewFile::beside(&place) {
-            Ok(_) => return Ok(()),
-            Err(error) => format!("{} cannot be written: {error}", out.display()),
-        }
-    };
-    Err(Failure::usage(format!("--out: {problem}")))
-}
-
-/// Where a path leads through links, also that of a file that is not there yet.
-fn leads_to(path: &Path) -> PathBuf {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    fs::canonicalize(path).unwrap_or_else(|_| {
-        match (
-            fs::canonicalize(folder.unwrap_or(Path::new("."))),
-            path.file_name(),
-        ) {
-            (Ok(folder), Some(name)) => folder.join(name),
-            _ => path.to_owned(),
-        }
-    })
+    }
+    place::try_out("--out", out)
 }
 
 /// Writes the returned prompt, so that what reads prompts reads the same.

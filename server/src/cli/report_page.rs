@@ -11,9 +11,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::failure::{Ending, Failure, print, print_data};
-use super::journal::is_journal;
 use super::layout::counted;
-use super::report;
+use super::{place, report};
 use crate::files::write_whole;
 use crate::recorded::RecordedRun;
 use crate::serve::embedded_file;
@@ -45,11 +44,11 @@ pub(crate) struct ReportArgs {
 /// Runs the command.
 pub(crate) fn run(args: &ReportArgs) -> Result<Ending, Failure> {
     let out = args.out.as_deref();
-    if let Some(path) = out.filter(|path| is_journal(path)) {
-        return Err(Failure::usage(format!(
-            "{} is a journal, which a report does not replace; choose another --out",
-            path.display()
-        )));
+    if let Some(path) = out {
+        let journals = args.journals.iter().map(|path| ("a journal", path.as_path()));
+        let page = args.page.as_ref().map(|folder| folder.join(PAGE));
+        let page = page.iter().map(|path| ("of the page", path.as_path()));
+        place::check("--out", path, journals.chain(page))?;
     }
     if args.html && out.is_none() && io::stdout().is_terminal() {
         return Err(Failure::usage(

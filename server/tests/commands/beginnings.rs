@@ -448,8 +448,13 @@ fn a_study_is_begun_on_the_answers_of_a_log_of_chats() {
 #[test]
 fn whoever_sits_at_a_terminal_is_asked() {
     let place = Place::new();
-    let shown = place.on_terminal("init own.toml", "table\nsimulated/sim-small\nprompt_length=2\n");
-    for question in ["prompts measured on", "Who answers", "Which mean cost"] {
+    let shown = place.on_terminal("init own.toml", "table\n\nsimulated/sim-small\nprompt_length=2\n");
+    for question in [
+        "prompts measured on",
+        "Which file",
+        "Who answers",
+        "Which mean cost",
+    ] {
         assert!(shown.contains(question), "{shown}");
     }
     let study: Value = toml::from_str(&place.read("own.toml")).unwrap();
@@ -458,4 +463,79 @@ fn whoever_sits_at_a_terminal_is_asked() {
         (&json!("table"), &json!("sim-small"))
     );
     assert_eq!(study["constraint"][0]["threshold"], 2.0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_wrong_answer_is_asked_for_again_until_there_are_no_more() {
+    let place = Place::new();
+    place.write("rows.csv", "question,answer\na,1\nb,2\nc,3\n");
+    let typed =
+        "tabel\ntable\nnowhere.csv\nrows.csv\nopnai/x\nopenai\nsimulated/sim-small\nlength\ncost=2\n\n";
+    let shown = place.on_terminal("init own.toml", typed);
+    for part in [
+        "did you mean `table`?",
+        "there is no file nowhere.csv",
+        "did you mean `openai`?",
+        "which model of openai?",
+        "METRIC=VALUE, such as",
+        "constraint[0] (cost)",
+    ] {
+        assert!(shown.contains(part), "no {part:?} in: {shown}");
+    }
+    let study: Value = toml::from_str(&place.read("own.toml")).unwrap();
+    assert_eq!(study["workload"]["data"], "rows.csv");
+    assert_eq!(study["constraint"].as_array().unwrap().len(), 1);
+    assert_eq!(study["constraint"][0]["metric"], "prompt_length");
+
+    let (code, shown) = place.ended_on_terminal("init other.toml", "\x04");
+    assert!(
+        code == 64 && shown.contains("say it with --kind"),
+        "{code}: {shown}"
+    );
+    assert!(!place.path("other.toml").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_run_reads_is_not_written_over() {
+    let place = Place::new();
+    let rows = "question,answer\na,1\nb,2\nc,3\n";
+    place.write("rows.csv", rows);
+    place.write("seed.md", "Answer.\n");
+    place.write("prices.toml", "date = \"2026-01-01\"\n");
+    place.write(".env", "KEY=secret\n");
+    init(&place, "own.toml", "--from rows.csv");
+    let seed = place
+        .read("own.toml")
+        .replace("[prompt]\n", "[prompt]\nfile = \"seed.md\"\n#");
+    place.write("own.toml", &seed);
+    std::fs::hard_link(place.path("rows.csv"), place.path("same.csv")).unwrap();
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(place.path("pipe"))
+        .status();
+    assert!(pipe.unwrap().success());
+    let before = ["own.toml", "rows.csv", "seed.md", "prompt.md", ".env"].map(|name| place.read(name));
+    for (own, what) in [
+        ("own.toml", "is the study, which is not replaced"),
+        ("./seed.md", "is the study's prompt"),
+        ("rows.csv", "is read by the study"),
+        ("same.csv", "is read by the study"),
+        (".env", "is the file of variables"),
+        ("prices.toml", "is the price file"),
+        ("pipe", "is not a regular file"),
+    ] {
+        let line = format!("optimize own.toml --prices prices.toml --out {own}");
+        place.capo(&line).expect(&[64], &["--out: ", what]);
+        let line = format!("evaluate own.toml --prompt prompt.md --prices prices.toml --junit {own}");
+        place.capo(&line).expect(&[64], &["--junit: ", what]);
+    }
+    let line = "evaluate own.toml --prompt prompt.md --junit prompt.md";
+    place.capo(line).expect(&[64], &["prompt.md is a prompt"]);
+    for line in ["optimize pipe", "optimize own.toml --prices pipe"] {
+        place.capo(line).expect(&[64], &["it is not a regular file"]);
+    }
+    let after = ["own.toml", "rows.csv", "seed.md", "prompt.md", ".env"].map(|name| place.read(name));
+    assert_eq!(before, after);
+    assert!(!place.path("runs").exists());
 }

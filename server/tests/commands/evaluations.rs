@@ -400,6 +400,8 @@ fn wrong_words_are_refused_before_anything_is_paid() {
     for (words, part) in [
         ("--prompt same.md", "hold the same prompt"),
         ("--prompt nowhere.md", "nowhere.md"),
+        ("--fail-under success=2", "success is 1 at most"),
+        ("--fail-under success=-1", "success is 0 at least"),
         ("--fail-under succes=0.5", "did you mean `success`?"),
         ("--fail-under success=high", "METRIC=VALUE"),
         ("--fail-under excess_tools=0.5", "lower is better"),

@@ -99,6 +99,14 @@ impl Place {
     /// What stands at the end on a terminal of 80 columns on which `capo` ran and somebody typed this.
     #[cfg(unix)]
     fn on_terminal(&self, line: &str, typed: &str) -> String {
+        let (code, shown) = self.ended_on_terminal(line, typed);
+        assert_eq!(code, 0, "{shown}");
+        shown
+    }
+
+    /// The same with the exit code.
+    #[cfg(unix)]
+    fn ended_on_terminal(&self, line: &str, typed: &str) -> (i32, String) {
         let size = Winsize {
             ws_row: 24,
             ws_col: 80,
@@ -122,8 +130,8 @@ impl Place {
         let mut shown = Vec::new();
         // Linux says by an error that nobody writes to it any more.
         let _ = terminal.read_to_end(&mut shown);
-        assert!(child.wait().unwrap().success());
-        String::from_utf8(shown).unwrap()
+        let code = child.wait().unwrap().code().unwrap();
+        (code, String::from_utf8(shown).unwrap())
     }
 
     /// A finished run.
@@ -180,6 +188,11 @@ fn a_dry_run_names_what_the_models_still_lack() {
     assert!(ended.stdout.contains(line), "{}", ended.stdout);
     let ended = place.capo("optimize study.toml --dry-run --json");
     assert_eq!(ended.json()["missing"].as_array().unwrap().len(), 1);
+    let unpriced = keyed.replace("gpt-5-mini", "gpt-99") + "[budget]\nusd = 2.0\n";
+    place.write("study.toml", &STUDY.replace(agent, &unpriced));
+    let ended = place.capo("optimize study.toml --dry-run");
+    let line = "Missing for a run: openai/gpt-99's price is unknown, so a budget of $2.00 cannot be kept";
+    assert!(ended.code == 0 && ended.stdout.contains(line), "{}", ended.stdout);
 
     let thinking =
         "[models.agent]\nprovider = \"gemini\"\nmodel = \"gemini-2.5-pro\"\nreasoning_effort = \"none\"\n";

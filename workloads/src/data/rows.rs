@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use capo_core::study::plain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -104,7 +105,7 @@ fn parse_jsonl(file: &str, text: &str, mut take: impl FnMut(Row)) -> Result<(), 
                 ));
             }
             Err(error) => {
-                let reason = error.to_string();
+                let reason = plain(&error.to_string());
                 // serde_json counts lines within this one line: only the column helps.
                 let reason = reason.split(" at line ").next().unwrap_or_default();
                 return Err(BuildError::line(

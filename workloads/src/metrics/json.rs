@@ -1,6 +1,7 @@
 //! Whether the answer is JSON, and JSON of the wanted shape.
 
 use capo_core::metric::MetricSpec;
+use capo_core::study::plain;
 use capo_core::workload::RolloutError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,7 +57,10 @@ fn parse(answer: &str, fenced: bool) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Err("the answer is empty".to_owned());
     }
-    serde_json::from_str(text).map_err(|error| format!("not JSON: {error}; got {}", shown(answer)))
+    serde_json::from_str(text).map_err(|error| {
+        let why = plain(&error.to_string());
+        format!("not JSON: {why}; got {}", shown(answer))
+    })
 }
 
 /// What stands inside a Markdown code fence that is all of the text; otherwise the text.

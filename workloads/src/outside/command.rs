@@ -105,13 +105,14 @@ impl Program {
             // and answer say whether that was a failure.
             let _ = stdin.write_all(request.as_bytes()).await;
             let _ = stdin.shutdown().await;
+            Ok::<(), ()>(())
         };
         // What the command leaves running goes with it. What cannot be found may hold its streams
         // open, which would end no reading: once the command has ended and nothing more comes, the
         // answer is whole.
         let (answer, complaints) = (Stream::default(), Stream::default());
         let streams = pin!(async {
-            futures::join!(write, answer.read(stdout), complaints.read(stderr));
+            futures::try_join!(write, answer.read(stdout, true), complaints.read(stderr, false))
         });
         let status = pin!(async {
             let status = child.wait().await;
@@ -119,7 +120,9 @@ impl Program {
             status
         });
         let status = match select(streams, status).await {
-            Either::Left(((), status)) => status.await,
+            // It may go on without end: nobody waits for that.
+            Either::Left((Err(()), _)) => return Err(Unanswered::Failed(too_large(&self.who))),
+            Either::Left((Ok(_), status)) => status.await,
             Either::Right((status, mut streams)) => {
                 let read = || answer.length() + complaints.length();
                 loop {
@@ -207,12 +210,13 @@ struct Stream {
 }
 
 impl Stream {
-    /// Reads to the end. Where there is more than Capo keeps, the last bytes are kept.
-    async fn read(&self, mut stream: impl AsyncRead + Unpin) {
+    /// Reads to the end. Where there is more than Capo keeps, the last bytes are kept, unless they were to be `whole`, which
+    /// is an error.
+    async fn read(&self, mut stream: impl AsyncRead + Unpin, whole: bool) -> Result<(), ()> {
         let mut buffer = vec![0; 64 << 10];
         loop {
             match stream.read(&mut buffer).await {
-                Ok(0) | Err(_) => break,
+                Ok(0) | Err(_) => return Ok(()),
                 Ok(count) => {
                     let mut kept = self.kept.borrow_mut();
                     if kept.len() + count > MOST_BYTES {
@@ -220,6 +224,9 @@ impl Stream {
                     }
                     kept.extend_from_slice(&buffer[..count]);
                     self.length.set(self.length.get() + count as u64);
+                    if whole && self.length.get() > MOST_BYTES as u64 {
+                        return Err(());
+                    }
                 }
             }
         }

@@ -67,11 +67,11 @@ impl Provenance {
                             .collect();
                         if (says.origin, &says.parents) != (rewrite.origin, &parents) {
                             return Err(format!(
-                                "candidate {} names the origin {:?} and the parents [{}], its rewrite {:?} of [{}]",
+                                "candidate {} says that it is {} of [{}], and its rewrite that it is {} of [{}]",
                                 child.short(),
-                                says.origin,
+                                words(says.origin),
                                 names(&says.parents),
-                                rewrite.origin,
+                                words(rewrite.origin),
                                 names(&parents)
                             ));
                         }
@@ -125,9 +125,9 @@ impl Provenance {
         };
         if candidate.from.is_some() != (candidate.origin == Origin::From) {
             return Err(format!(
-                "candidate {} names the origin {:?}, and {} earlier run that it is of",
+                "candidate {} says that it is {}, and names {} earlier run that it is of",
                 candidate.id.short(),
-                candidate.origin,
+                words(candidate.origin),
                 candidate.from.as_ref().map_or("no", |_| "an")
             ));
         }
@@ -177,6 +177,19 @@ impl Provenance {
 fn names(candidates: &[CandidateId]) -> String {
     let names: Vec<String> = candidates.iter().map(CandidateId::short).collect();
     names.join(", ")
+}
+
+/// What a candidate of an origin is.
+fn words(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Seed => "the seed",
+        Origin::Rewrite => "a rewrite",
+        Origin::Crossover => "a crossover",
+        Origin::Paraphrase => "a paraphrase",
+        Origin::Injected => "the seed with thresholds written in",
+        Origin::Given => "a prompt given by a person",
+        Origin::From => "a prompt of an earlier run",
+    }
 }
 
 /// Whether a text is a time in UTC as RFC 3339 writes it, to the second or finer.

@@ -11,8 +11,8 @@ use indexmap::IndexMap;
 
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::Failure;
-use crate::cli::journal::is_journal;
 use crate::cli::layout::{estimate, number};
+use crate::cli::place;
 use crate::cli::steering::{by_metric, setting};
 
 /// What a build demands.
@@ -28,19 +28,24 @@ pub(super) struct DemandArgs {
 }
 
 impl DemandArgs {
-    /// The least means, by metric.
+    /// The least means, by metric. `read` is what the command reads.
     ///
     /// # Errors
-    /// When a metric is none of the study's, or lower is better for it, and when no verdict can be written.
-    pub(super) fn read(&self, problem: &Problem) -> Result<IndexMap<String, f64>, Failure> {
+    /// When a metric is none of the study's, or lower is better for it, when every prompt or none could keep to it, and
+    /// when no verdict can be written.
+    pub(super) fn read<'a>(
+        &self,
+        problem: &Problem,
+        read: impl IntoIterator<Item = (&'a str, &'a Path)>,
+    ) -> Result<IndexMap<String, f64>, Failure> {
         let demands = by_metric("--fail-under", &self.fail_under)?.unwrap_or_default();
         let workloads = problem.workloads().iter();
         let known: Vec<&MetricSpec> = workloads.flat_map(|workload| workload.metrics()).collect();
-        for metric in demands.keys() {
-            check(metric, &known)?;
+        for (metric, least) in &demands {
+            check(metric, *least, &known)?;
         }
         if let Some(path) = &self.junit {
-            check_place(path)?;
+            place::check("--junit", path, read)?;
             if demands.is_empty() && problem.study().constraints.is_empty() {
                 return Err(Failure::usage(
                     "--junit has nothing to tell: the study has no constraint; demand something with --fail-under",
@@ -60,9 +65,17 @@ impl DemandArgs {
     }
 }
 
-fn check(metric: &str, known: &[&MetricSpec]) -> Result<(), Failure> {
+fn check(metric: &str, least: f64, known: &[&MetricSpec]) -> Result<(), Failure> {
     match known.iter().find(|spec| spec.name == metric) {
-        Some(spec) if spec.direction == Direction::Objective => Ok(()),
+        Some(spec) if spec.direction == Direction::Objective => match (spec.min, spec.max) {
+            (Some(min), _) if least < min => Err(Failure::usage(format!(
+                "--fail-under {metric}={least}: every prompt reaches it, since {metric} is {min} at least"
+            ))),
+            (_, Some(max)) if least > max => Err(Failure::usage(format!(
+                "--fail-under {metric}={least}: no prompt reaches it, since {metric} is {max} at most"
+            ))),
+            _ => Ok(()),
+        },
         Some(_) => Err(Failure::usage(format!(
             "--fail-under {metric}: lower is better for it; keep it at or below a threshold, by a [[constraint]] of the \
              study"
@@ -79,21 +92,6 @@ fn check(metric: &str, known: &[&MetricSpec]) -> Result<(), Failure> {
             )))
         }
     }
-}
-
-/// Refuses a place where no file can be, and that of what was paid for.
-fn check_place(path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let why = if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        format!("there is no folder {}", folder.display())
-    } else if path.is_dir() {
-        "it is a folder".to_owned()
-    } else if is_journal(path) {
-        "it is a journal, which is not replaced".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(Failure::usage(format!("--junit {}: {why}", path.display())))
 }
 
 /// What a prompt has to keep of one metric, and what it measured.

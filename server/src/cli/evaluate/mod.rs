@@ -146,7 +146,11 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     let split = Split::from(args.split);
     let trials = trials::planned(args, &file, split)?;
     let first = trials.first().and_then(|trial| trial.built.as_ref());
-    let demands = first.map(|session| args.demands.read(session.problem()));
+    let demands = first.map(|session| {
+        let read = file.read_files().chain(args.read_files());
+        let journals = trials.iter().map(|trial| ("a journal", trial.journal.as_path()));
+        args.demands.read(session.problem(), read.chain(journals))
+    });
     let demands = demands.transpose()?.unwrap_or_default();
     let resume = resume_command(args);
     let interrupts = Interrupts::of_run(resume.to_string())?;
@@ -341,6 +345,18 @@ pub(super) fn carry_out<T>(
 }
 
 impl EvaluateArgs {
+    /// The files that it names to read, by what they are.
+    fn read_files(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let prompts = self.prompt.iter().map(|path| ("a prompt", path.as_path()));
+        let models = self.model.iter().map(|model| ("a model file", Path::new(model)));
+        let journals = self.reuse.journals().iter();
+        let journals = journals.map(|path| ("a journal", path.as_path()));
+        prompts
+            .chain(models)
+            .chain(journals)
+            .chain(self.output.prices.read_files())
+    }
+
     /// Where the rollouts are kept. By default another place for every study, its models included, and every prompt, so
     /// that neither an edited study nor an earlier prompt's spending stands in the way; where `prompt` is empty it is one
     /// for the study.

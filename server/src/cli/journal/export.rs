@@ -1,8 +1,6 @@
 //! `capo journal export`: candidates, rollouts or rounds as a table.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::{Event, RolloutEvent};
@@ -11,13 +9,12 @@ use capo_core::reading::in_force;
 use capo_core::reading::measured::estimate;
 use capo_core::table::{Align, Table};
 use capo_core::workload::Split;
-use flate2::read::MultiGzDecoder;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::cli::failure::{Ending, Failure, print_data};
-use crate::cli::report;
-use crate::files::{is_packed, write_whole};
+use crate::cli::{place, report};
+use crate::files::write_whole;
 use crate::recorded::{RecordedRun, read_events};
 
 /// Write candidates, rollouts or rounds as JSON, CSV or Markdown.
@@ -58,11 +55,8 @@ enum Format {
 }
 
 pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
-    if let Some(path) = args.out.as_deref().filter(|path| is_journal(path)) {
-        return Err(Failure::usage(format!(
-            "{} is a journal, which an export does not replace; choose another --out",
-            path.display()
-        )));
+    if let Some(path) = &args.out {
+        place::check("--out", path, [("a journal", args.journal.as_path())])?;
     }
     let run = RecordedRun::read(&args.journal)?;
     let rows = match args.rows {
@@ -81,25 +75,6 @@ pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
             .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?,
     }
     Ok(Ending::Done)
-}
-
-/// Whether a file begins as journals do, gzip having packed it or not: what was paid for is in it, and a run may be writing
-/// to it.
-pub(in crate::cli) fn is_journal(path: &Path) -> bool {
-    const START: &[u8] = br#"{"event":"study""#;
-    let mut start = Vec::with_capacity(START.len());
-    // Only a regular file may be looked into: reading from a pipe would take what others wait for.
-    path.is_file()
-        && File::open(path)
-            .and_then(|file| {
-                let file: Box<dyn Read> = if is_packed(path) {
-                    Box::new(MultiGzDecoder::new(file))
-                } else {
-                    Box::new(file)
-                };
-                file.take(START.len() as u64).read_to_end(&mut start)
-            })
-            .is_ok_and(|_| start == START)
 }
 
 /// A row: values by column. A study's own metrics stand behind a prefix, since people may name

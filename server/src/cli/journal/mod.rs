@@ -6,7 +6,6 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-pub(super) use self::export::is_journal;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::counted;
 use crate::files::read_whole_lines;

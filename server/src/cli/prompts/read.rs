@@ -9,6 +9,7 @@ use super::words::{labels_of, numbers};
 use super::{ProjectArgument, PromptArgument};
 use crate::cli::failure::{Ending, Failure, print, print_data, print_json};
 use crate::cli::layout::{fitted, prompt};
+use crate::cli::place;
 use crate::cli::runs::server::refused;
 use crate::files::write_whole;
 use crate::remote::Server;
@@ -147,6 +148,9 @@ pub(super) async fn show(args: &ShowArgs) -> Result<Ending, Failure> {
 }
 
 pub(super) async fn get(args: &GetArgs) -> Result<Ending, Failure> {
+    if let Some(path) = &args.output {
+        place::check("--output", path, [])?;
+    }
     let (_, version) = fetch(&args.prompt, &args.version).await?;
     match &args.output {
         None => print_data(&version.text)?,

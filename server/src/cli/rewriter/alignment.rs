@@ -1,6 +1,5 @@
 //! `capo rewriter alignment`: how far a training's rewrites and steps agree with the gradient.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use capo_core::random::Streams;
@@ -16,6 +15,7 @@ use serde::Serialize;
 
 use crate::cli::failure::{Failure, print, print_json};
 use crate::cli::layout::{NOTHING, counted, significant};
+use crate::cli::place;
 use crate::files::write_whole;
 use crate::progress::style;
 use crate::stderr::SCREEN;
@@ -106,7 +106,8 @@ struct PairLine {
 pub(super) fn run(args: &AlignmentArgs) -> Result<(), Failure> {
     let rounds = read_rounds(&args.training).map_err(TrainError::from)?;
     if let Some(path) = &args.out {
-        check_place(path)?;
+        place::check("--out", path, [])?;
+        place::try_out("--out", path)?;
     }
     let engine = args.device.open().map_err(TrainError::from)?;
     let measured = measure(&args.training, &*engine, &rounds)?;
@@ -123,21 +124,6 @@ pub(super) fn run(args: &AlignmentArgs) -> Result<(), Failure> {
     };
     // What was measured is shown even where it could not be written.
     written.and(shown)
-}
-
-/// Refuses a file that cannot be written, before hours go by.
-fn check_place(path: &Path) -> Result<(), Failure> {
-    // Where a link leads is what will be written.
-    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    match std::fs::metadata(path) {
-        Ok(there) if there.is_dir() => return Err(unwritable(path, &ErrorKind::IsADirectory.into())),
-        // A pipe or a terminal.
-        Ok(there) if !there.is_file() => return Ok(()),
-        _ => {}
-    }
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let probe = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")));
-    probe.map(drop).map_err(|error| unwritable(path, &error))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

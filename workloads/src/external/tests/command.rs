@@ -208,6 +208,14 @@ async fn output_larger_than_a_pipe_does_not_block() {
     );
 }
 
+#[tokio::test(flavor = "current_thread")]
+async fn output_without_end_is_too_large_and_waited_for_no_longer() {
+    let code = "import sys\nwhile True:\n    try:\n        sys.stdout.write('y' * 65536)\n    except OSError:\n        pass";
+    let (kind, retryable, message) = failure(&*python(code, json!({"timeout": 60}))).await;
+    assert_eq!((kind, retryable), (FailureKind::Malformed, false), "{message}");
+    assert!(message.contains("larger than 16 MiB"), "{message}");
+}
+
 /// Whether a process runs, by its id.
 #[cfg(target_os = "linux")]
 fn alive(id: &str) -> bool {

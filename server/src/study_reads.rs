@@ -1,0 +1,41 @@
+//! What a study reads beside itself, which nothing is to be written over.
+
+use std::path::{Path, PathBuf};
+
+use capo_core::study::Study;
+use serde_json::Value;
+
+use crate::files::{StudyFolder, VARIABLES};
+
+/// The files that a study reads, by what they are: to be asked before its prompt's text takes the place of the file.
+pub(crate) fn read_by(study: &Study, path: &Path, folder: &StudyFolder) -> Vec<(&'static str, PathBuf)> {
+    let variables = folder.resolve(VARIABLES[0]);
+    let mut read = vec![
+        ("the study", path.to_owned()),
+        ("the file of variables", variables),
+    ];
+    let prompt = study.prompt.file.iter();
+    read.extend(prompt.map(|file| ("the study's prompt", folder.resolve(file))));
+    let mut texts = Vec::new();
+    for value in study.workload.values().chain(study.models.values()) {
+        texts_in(value, &mut texts);
+    }
+    // Any text may name a file, be it a program's argument; a folder only what is to hold the data.
+    let data = study.workload.get("data").and_then(Value::as_str);
+    for text in texts {
+        let place = folder.resolve(text);
+        if place.is_file() || data == Some(text) {
+            read.push(("read by the study", place));
+        }
+    }
+    read
+}
+
+fn texts_in<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts_in(item, texts)),
+        Value::Object(table) => table.values().for_each(|item| texts_in(item, texts)),
+        _ => {}
+    }
+}
