@@ -1,16 +1,19 @@
 //! Batches of calls that a provider works on for hours: they outlive the process that waits for them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt;
+use futures::channel::oneshot;
 
 use crate::notice::{BatchUnderWay, Notice};
 
 /// The batches of one model, which its clones share: those that a run's journal tells of, and those under way.
 ///
 /// A provider charges for a batch whoever waits for it, so its id must be durable first. Who hands one in notes it here;
-/// the arena journals it as soon as that call waits, and tells a later process's model what the journal says. A batch may
-/// be noted before it has an id as well, by what finds it in the provider's list. Anthropic's does not: its batches carry
-/// no word of ours, and what one asks cannot be read back.
+/// the arena journals it as soon as that call waits, and tells a later process's model what the journal says. A batch is
+/// noted before it has an id as well, by what finds it in the provider's list, and handed in once that [is
+/// written](Batches::written).
 #[derive(Debug, Clone, Default)]
 pub struct Batches(Arc<Mutex<State>>);
 
@@ -18,6 +21,10 @@ pub struct Batches(Arc<Mutex<State>>);
 struct State {
     being_handed_in: usize,
     noted: Vec<(String, Vec<String>)>,
+    /// All names that batches were noted by, now or before.
+    known: HashSet<String>,
+    is_journaled: bool,
+    unwritten: Vec<oneshot::Sender<()>>,
     /// The last batch of each request that was handed in before and that nobody asked for since.
     earlier: HashMap<String, (String, usize)>,
     news: Vec<Notice>,
@@ -43,7 +50,14 @@ impl Batches {
     pub fn recall(&self, id: &str, requests: &[String]) {
         let batch = (id.to_owned(), requests.len());
         let earlier = requests.iter().map(|request| (request.clone(), batch.clone()));
-        self.state().earlier.extend(earlier);
+        let mut state = self.state();
+        state.known.insert(id.to_owned());
+        state.earlier.extend(earlier);
+    }
+
+    /// Whether a batch was noted by this name, now or before.
+    pub fn knows(&self, id: &str) -> bool {
+        self.state().known.contains(id)
     }
 
     /// The batch that a request is in since before, and how many calls that has. Asked for again, it is in
@@ -66,7 +80,31 @@ impl Batches {
     /// Notes a batch that the provider took, or is about to be given. Whoever notes it waits for something at once, and
     /// the journal has it then.
     pub fn note(&self, id: &str, requests: Vec<String>) {
-        self.state().noted.push((id.to_owned(), requests));
+        let mut state = self.state();
+        state.known.insert(id.to_owned());
+        state.noted.push((id.to_owned(), requests));
+    }
+
+    /// Waits until what was noted is in the journal, where one is kept. Whether it is: not if it cannot be written.
+    pub fn written(&self) -> impl Future<Output = bool> + use<> {
+        let (written, waiting) = oneshot::channel();
+        let mut state = self.state();
+        if state.is_journaled {
+            state.unwritten.push(written);
+        } else {
+            let _ = written.send(());
+        }
+        waiting.map(|heard| heard.is_ok())
+    }
+
+    /// Says that a journal is kept.
+    pub(crate) fn journal(&self) {
+        self.state().is_journaled = true;
+    }
+
+    /// Those who wait until what they noted is written.
+    pub(crate) fn take_unwritten(&self) -> Vec<oneshot::Sender<()>> {
+        std::mem::take(&mut self.state().unwritten)
     }
 
     /// The batches noted since this was asked last.

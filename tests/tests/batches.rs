@@ -33,6 +33,14 @@ fn evaluate(study: &Study) -> Command {
     evaluate
 }
 
+/// An evaluation that gets a signal once the provider has its batch, and may not have said so.
+fn signalled(study: &Study, stub: &Stub, signal: Signal) -> Running {
+    let evaluation = Running::start_piped(&mut evaluate(study));
+    wait_until("a batch", || !stub.request_log().batches.is_empty());
+    evaluation.signal(signal);
+    evaluation
+}
+
 /// Ends the evaluation that was left, as one ends whose calls are made singly.
 fn expect_same_end(study: &Study, stub: &Stub) {
     let scored = run(&mut evaluate(study)).json();
@@ -57,9 +65,7 @@ fn the_batch_of_a_killed_process_is_waited_for_by_the_next_one() {
 fn a_batch_is_found_that_was_taken_when_the_process_was_killed_before_it_heard_of_that() {
     let (study, stub) = study_and_stub();
     stub.take_batches_in(Duration::from_mins(2));
-    let mut killed = Running::start_piped(&mut evaluate(&study));
-    wait_until("a batch", || !stub.request_log().batches.is_empty());
-    killed.signal(Signal::SIGKILL);
+    let mut killed = signalled(&study, &stub, Signal::SIGKILL);
     killed.wait(Duration::from_mins(1)).expect("it is killed");
     expect_same_end(&study, &stub);
 }
@@ -69,9 +75,7 @@ fn an_interrupted_process_waits_until_it_is_told_that_its_batch_is_taken() {
     let (study, stub) = study_and_stub();
     // Longer than calls under way may take once an end is asked for.
     stub.take_batches_in(Duration::from_secs(3));
-    let mut stopped = Running::start_piped(&mut evaluate(&study));
-    wait_until("a batch", || !stub.request_log().batches.is_empty());
-    stopped.signal(Signal::SIGINT);
+    let mut stopped = signalled(&study, &stub, Signal::SIGINT);
     stopped.expect_words("interrupted");
     stopped.finish().expect_code(3);
     expect_same_end(&study, &stub);

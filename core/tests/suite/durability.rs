@@ -1,6 +1,7 @@
 //! What is paid once is never paid again, and neither crashes nor the order of arrival change a run.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::rc::Rc;
 
 use crate::tiny;
@@ -20,8 +21,8 @@ fn probe() -> Rc<Probe> {
     Rc::new(Probe::default())
 }
 
-/// The tiny world, whose agent hands its calls in together and waits for ever.
-struct InBatch(Batches);
+/// The tiny world, whose agent hands its calls in together once the journal has that, and waits for ever.
+pub(crate) struct InBatch(pub(crate) Batches);
 
 impl Models for InBatch {
     fn model(&self, role: Role) -> Rc<dyn Llm> {
@@ -43,12 +44,16 @@ impl Llm for InBatch {
 
     fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         self.0.note("batch_1", vec!["first".into(), "second".into()]);
-        self.0.wait_for(BatchUnderWay {
-            model: self.name().to_owned(),
-            id: "batch_1".into(),
-            calls: 2,
-        });
-        pending().boxed_local()
+        let waiting = async move {
+            assert!(self.0.written().await);
+            self.0.wait_for(BatchUnderWay {
+                model: self.name().to_owned(),
+                id: "batch_1".into(),
+                calls: 2,
+            });
+            pending().await
+        };
+        waiting.boxed_local()
     }
 }
 
@@ -67,7 +72,11 @@ fn a_batch_is_journaled_before_it_is_waited_for_and_a_resumed_run_knows_it() {
         };
         let models = Rc::new(InBatch(batches.clone()));
         let run = optimize(tiny::problem(tiny::STUDY).unwrap(), journal, models, options);
-        assert!(run.now_or_never().is_none());
+        let mut run = pin!(run);
+        assert!(run.as_mut().now_or_never().is_none());
+        assert!(!batches.are_under_way(), "it is journaled first");
+        assert!(run.as_mut().now_or_never().is_none());
+        assert!(batches.are_under_way());
     };
     begin(&Batches::default());
     let journaled = events(&store.lines());

@@ -154,6 +154,19 @@ fn a_full_disk_is_reported_as_such() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_batch_that_the_journal_cannot_note_is_not_handed_in() {
+    use crate::tiny::{STUDY, problem};
+    let batches = capo_core::batches::Batches::default();
+    let journal = FileJournal::open(std::path::Path::new("/dev/full"), Fsync::Never).unwrap();
+    let models = Rc::new(crate::durability::InBatch(batches.clone()));
+    let run = optimize(problem(STUDY).unwrap(), journal, models, RunOptions::default());
+    let error = refusal(block_on(run));
+    assert!(error.contains("free some space"), "{error}");
+    assert!(!batches.are_under_way());
+}
+
 #[test]
 fn verify_finds_every_kind_of_tampering() {
     let relative = format!("{EFFORT}[[constraint]]\nmetric = \"prompt_length\"\nrelative_to_seed = 4.0\n");

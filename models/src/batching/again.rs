@@ -6,45 +6,108 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryFutureExt;
 use http::Response;
+use serde_json::Value;
 
 use super::outcome::Outcome;
-use super::{Answers, BatchApi, BatchClient, identifier, parsed};
+use super::{Answers, BatchApi, BatchClient, identifier, lock, parsed};
+use crate::time;
 
-/// What stands in place of a batch's id until the provider said that it took it, before the id of the file of its calls.
+/// What stands in place of a batch's id until `OpenAI` said that it took it, before the id of the file of its calls.
 pub(super) const UPLOADED: &str = "uploaded:";
 
+/// The same with Anthropic, whose list says of a batch only how many calls it has, and its answers say which: before the id
+/// of the batch listed first so far, if any, `:`, the batch's first call, `:` and a moment.
+const AFTER: &str = "after:";
+
 impl BatchClient {
+    /// What stands in place of the id of a batch that Anthropic is about to be given.
+    pub(super) async fn name_after_latest(&self, api: &BatchApi, call: &str) -> Result<String, Outcome> {
+        let page = parsed(&self.get(api, "/batches?limit=1").await?);
+        let latest = listed(&page)?.first().map(|batch| identifier(&batch["id"]));
+        let latest = latest.transpose()?.unwrap_or_default();
+        // The same call may stand behind the same batch twice.
+        let moment = time::since_epoch().as_nanos();
+        Ok(format!("{AFTER}{latest}:{call}:{moment:x}"))
+    }
+
     /// Waits for a batch that was handed in before, as it was noted last.
     pub(super) async fn wait_again(&self, api: &BatchApi, name: &str, calls: usize) -> Answers {
-        let Some(file) = name.strip_prefix(UPLOADED) else {
-            return self.wait(api, name, calls, Duration::ZERO).await;
+        let mut call = None;
+        let found = if let Some(file) = name.strip_prefix(UPLOADED) {
+            let find = || self.made_of(api, file).map_ok(Some);
+            self.insist(api, name, Duration::ZERO, find).await
+        } else if let Some(place) = name.strip_prefix(AFTER) {
+            let mut parts = place.split(':');
+            let latest = parts.next().unwrap_or_default();
+            call = parts.next();
+            let find = || self.taken_after(api, latest, calls).map_ok(Some);
+            self.insist(api, name, Duration::ZERO, find).await
+        } else {
+            Ok(vec![name.to_owned()])
         };
-        let find = || self.batch_of(api, file).map_ok(Some);
-        match self.insist(api, name, Duration::ZERO, find).await {
-            Ok(Some(id)) => self.wait(api, &id, calls, Duration::ZERO).await,
-            // Nobody took it: nothing of it is paid for.
-            Ok(None) => Answers::none(Response::new(Bytes::new()).into(), true),
-            Err(refusal) => Answers::none(refusal.of(name), false),
+        let found = match found {
+            Ok(found) => found,
+            Err(refusal) => return Answers::none(refusal.of(name), false),
+        };
+        for id in found {
+            let answers = self.wait(api, &id, calls, Duration::ZERO).await;
+            // What does not answer the call is somebody else's.
+            let is_it = call.is_none_or(|call| lock(&answers.given).contains_key(call));
+            if is_it || !answers.has_ended {
+                return answers;
+            }
         }
+        // Nobody took it: nothing of it is paid for.
+        Answers::none(Response::new(Bytes::new()).into(), true)
     }
 
     /// The id of the batch whose calls came in a file, if `OpenAI` took it.
-    async fn batch_of(&self, api: &BatchApi, file: &str) -> Result<Option<String>, Outcome> {
-        let mut after = String::new();
+    async fn made_of(&self, api: &BatchApi, file: &str) -> Result<Vec<String>, Outcome> {
+        let batches = self.list_until(api, ("input_file_id", file)).await?;
+        let made_of_it = batches.iter().filter(|batch| batch["input_file_id"] == file);
+        made_of_it.map(|batch| identifier(&batch["id"])).collect()
+    }
+
+    /// The ids of the batches of so many calls that Anthropic took after another one, without those that are known.
+    async fn taken_after(&self, api: &BatchApi, latest: &str, calls: usize) -> Result<Vec<String>, Outcome> {
+        let mut batches = self.list_until(api, ("id", latest)).await?;
+        batches.pop_if(|last| last["id"] == latest);
+        let has_as_many = |batch: &&Value| {
+            let counts = batch["request_counts"].as_object().into_iter().flatten();
+            counts.filter_map(|(_, count)| count.as_u64()).sum::<u64>() == calls as u64
+        };
+        let ids = batches
+            .iter()
+            .filter(has_as_many)
+            .map(|batch| identifier(&batch["id"]));
+        let is_unknown = |id: &Result<String, Outcome>| !id.as_ref().is_ok_and(|id| self.batches.knows(id));
+        ids.filter(is_unknown).collect()
+    }
+
+    /// The batches in the provider's list, the latest first, up to the first whose `field` is `value`, with that.
+    async fn list_until(&self, api: &BatchApi, (field, value): (&str, &str)) -> Result<Vec<Value>, Outcome> {
+        let cursor = if api.is_anthropic { "after_id" } else { "after" };
+        let (mut all, mut after) = (Vec::new(), String::new());
         loop {
             let page = parsed(&self.get(api, &format!("/batches?limit=100{after}")).await?);
-            let Some(batches) = page["data"].as_array() else {
-                return Err(Outcome::Unsent("the reply lists no batches".to_owned()));
-            };
-            if let Some(batch) = batches.iter().find(|batch| batch["input_file_id"] == file) {
-                return identifier(&batch["id"]).map(Some);
+            let batches = listed(&page)?;
+            if let Some(last) = batches.iter().position(|batch| batch[field] == value) {
+                all.extend_from_slice(&batches[..=last]);
+                return Ok(all);
             }
+            all.extend_from_slice(batches);
             match batches.last() {
                 Some(last) if page["has_more"] == true => {
-                    after = format!("&after={}", identifier(&last["id"])?);
+                    after = format!("&{cursor}={}", identifier(&last["id"])?);
                 }
-                _ => return Ok(None),
+                _ => return Ok(all),
             }
         }
     }
+}
+
+/// The batches on a page of a provider's list.
+fn listed(page: &Value) -> Result<&[Value], Outcome> {
+    let batches = page["data"].as_array().map(Vec::as_slice);
+    batches.ok_or_else(|| Outcome::Unsent("the reply lists no batches".to_owned()))
 }

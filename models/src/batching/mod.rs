@@ -50,9 +50,6 @@ const LONGEST_PAUSE: u32 = 6;
 /// What `OpenAI` answers the calls of a batch as.
 const ENDPOINT: &str = "/v1/chat/completions";
 
-/// How long the journal is given to have a batch that may be taken next.
-const NOTING: Duration = Duration::from_millis(20);
-
 /// Hands requests in together.
 pub(crate) struct Batcher {
     client: Arc<BatchClient>,
@@ -226,18 +223,18 @@ impl BatchClient {
         }
     }
 
-    /// Hands a batch in and notes it. Returns its id. `OpenAI`'s is noted before as well, by the file of its calls: its list
-    /// of batches tells whether it took that one.
+    /// Hands a batch in and notes it. Returns its id. It is noted before as well, by what tells in the provider's list of
+    /// batches whether it took that one, and handed in once this is written.
     async fn hand_in(&self, api: &BatchApi, requests: &IndexMap<String, Bytes>) -> Result<String, Outcome> {
         let _handing_in = self.batches.hand_in();
         let keys: Vec<String> = requests.keys().cloned().collect();
-        let mut uploaded = None;
-        let asked = if api.is_anthropic {
+        let (name, asked) = if api.is_anthropic {
+            let name = self.name_after_latest(api, &keys[0]).await?;
             let asked = requests.iter().map(|(id, body)| {
                 let params = parsed(body);
                 json!({ "custom_id": id, "params": params })
             });
-            json!({ "requests": asked.collect::<Vec<_>>() })
+            (name, json!({ "requests": asked.collect::<Vec<_>>() }))
         } else {
             let lines = requests.iter().map(|(id, body)| {
                 let body = parsed(body);
@@ -248,18 +245,20 @@ impl BatchClient {
                 .ask(api, Method::POST, "/files", Some((&*kind, form)))
                 .await?;
             let file = identifier(&parsed(&file)["id"])?;
-            let name = uploaded.insert(format!("{UPLOADED}{file}"));
-            self.batches.note(name, keys.clone());
-            time::sleep(NOTING).await;
-            json!({ "input_file_id": file, "endpoint": ENDPOINT, "completion_window": "24h" })
+            let name = format!("{UPLOADED}{file}");
+            let asked = json!({ "input_file_id": file, "endpoint": ENDPOINT, "completion_window": "24h" });
+            (name, asked)
         };
+        self.batches.note(&name, keys.clone());
+        if !self.batches.written().await {
+            let why = "the journal cannot be written, so the batch was not handed in";
+            return Err(Outcome::Stopped(why.to_owned()));
+        }
         let asked = Some(("application/json", asked.to_string().into()));
         let taken = self.ask(api, Method::POST, "/batches", asked).await;
-        if let (Err(refusal), Some(name)) = (&taken, &uploaded)
-            && refusal.passes()
-        {
+        if taken.as_ref().is_err_and(Outcome::is_doubtful) {
             // Whoever asks again finds it if it was taken all the same.
-            self.batches.recall(name, &keys);
+            self.batches.recall(&name, &keys);
         }
         let id = identifier(&parsed(&taken?)["id"])?;
         self.batches.note(&id, keys);

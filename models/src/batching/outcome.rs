@@ -60,6 +60,12 @@ impl Outcome {
         }
     }
 
+    /// Whether what was asked for may have been done all the same.
+    pub(super) fn is_doubtful(&self) -> bool {
+        let is_limit = |reply: &Response<Bytes>| reply.status() == StatusCode::TOO_MANY_REQUESTS;
+        self.passes() && !matches!(self, Self::Said(reply) if is_limit(reply))
+    }
+
     /// Its kind, and what happened, without the words of the provider, which may quote a key.
     pub(super) fn in_short(&self) -> (FailureKind, String) {
         match self {

@@ -42,6 +42,7 @@ struct Provider {
 #[derive(Default)]
 struct State {
     uploaded: Vec<Value>,
+    uploads: usize,
     batches: Vec<Vec<Value>>,
     /// The files of the calls of each batch.
     files: Vec<Value>,
@@ -101,7 +102,8 @@ impl Provider {
                 assert!(text.contains("name=\"purpose\"\r\n\r\nbatch\r\n"), "{text}");
                 let lines = text.lines().filter(|line| line.starts_with('{'));
                 state.uploaded = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
-                json!({ "id": format!("file-{}", state.batches.len()) })
+                state.uploads += 1;
+                json!({ "id": format!("file-{}", state.uploads) })
             }
             ("POST", ["batches"]) => {
                 let asked: Value = serde_json::from_str(&text).unwrap();
@@ -122,14 +124,22 @@ impl Provider {
             }
             // The latest first, one a page.
             ("GET", ["batches"]) => {
-                let after = request.url.query_pairs().find(|(name, _)| name == "after");
-                let end = after.map_or(state.files.len(), |(_, id)| {
+                let cursor = match self.subject.wire {
+                    Wire::Anthropic => "after_id",
+                    _ => "after",
+                };
+                let after = request.url.query_pairs().find(|(name, _)| name == cursor);
+                let end = after.map_or(state.batches.len(), |(_, id)| {
                     id.replace("batch_", "").parse().unwrap()
                 });
                 let listed = (0..end).rev().take(1);
-                let listed = listed.map(
-                    |batch| json!({ "id": format!("batch_{batch}"), "input_file_id": state.files[batch] }),
-                );
+                let listed = listed.map(|batch| {
+                    json!({
+                        "id": format!("batch_{batch}"),
+                        "input_file_id": state.files.get(batch),
+                        "request_counts": { "processing": state.batches[batch].len(), "succeeded": 0 },
+                    })
+                });
                 json!({ "data": listed.collect::<Vec<_>>(), "has_more": end > 1 })
             }
             ("GET", ["batches", _]) if state.is_slow => {
@@ -468,35 +478,93 @@ async fn a_later_process_waits_for_the_batch_that_a_killed_one_handed_in() {
     }
 }
 
-#[tokio::test]
-async fn a_batch_whose_taking_was_not_answered_is_found_by_what_was_noted_before() {
-    let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
-    let journaled = left(SUBJECTS[0], &server, &provider).await;
-    let before = [("uploaded:file-0".to_owned(), journaled[0].1.clone())];
-    // Another one is listed before it.
-    let (another, _) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
-    let third = another.chat(ChatRequest::new(vec![Message::user("Third?")]));
-    third.await.unwrap();
-    answers(&recalling(&server, SUBJECTS[0], &before)).await;
-    assert_eq!(provider.sizes(), [3, 1]);
+/// What a journal tells of a process that was killed before it heard that its batch was taken, if it was.
+async fn unheard(
+    subject: Subject,
+    server: &MockServer,
+    provider: &Provider,
+    is_taken: bool,
+) -> Vec<(String, Vec<String>)> {
+    let before = provider.sizes().len();
+    provider.set(|state| state.taking = Duration::from_mins(1));
+    let (killed, batches) = batching(server, subject, json!({}), &Control::new());
+    let taken = provider.until(|state| state.batches.len() > before);
+    let is_heard = matches!(select(pin!(ask(&killed)), pin!(taken)).await, Either::Left(_));
+    assert!(!is_heard);
+    provider.set(|state| {
+        state.taking = Duration::ZERO;
+        if !is_taken {
+            state.batches.truncate(before);
+            state.files.truncate(before);
+        }
+    });
+    let noted = batches.take_noted();
+    assert_eq!(noted.len(), 1, "before it is handed in");
+    noted
+}
 
-    // Or by the same process.
-    let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
-    provider.set(|state| state.is_silent = true);
-    let (model, batches) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
-    answers(&model).await;
-    assert_eq!(provider.sizes(), [3]);
-    assert_eq!(batches.take_noted()[0].0, "uploaded:file-0");
+/// Has somebody else hand in a batch of as many calls.
+async fn hand_in_another(subject: Subject, server: &MockServer) {
+    let (another, _) = batching(server, subject, json!({}), &Control::new());
+    let chat = |seed| ChatRequest {
+        seed: Some(seed),
+        ..ChatRequest::new(vec![Message::user("Third?")])
+    };
+    join_all((0..3).map(|seed| another.chat(chat(seed)))).await;
 }
 
 #[tokio::test]
-async fn a_batch_that_was_noted_and_not_taken_is_asked_anew() {
-    let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
-    let (first, batches) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
-    answers(&first).await;
-    let not_taken = [("uploaded:file-7".to_owned(), taken(&batches)[0].1.clone())];
-    answers(&recalling(&server, SUBJECTS[0], &not_taken)).await;
+async fn a_batch_whose_taking_was_not_answered_is_found_by_what_was_noted_before() {
+    for subject in BOTH {
+        let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
+        hand_in_another(subject, &server).await;
+        let noted = unheard(subject, &server, &provider, true).await;
+        // Another one is listed before it.
+        hand_in_another(subject, &server).await;
+        answers(&recalling(&server, subject, &noted)).await;
+        assert_eq!(provider.sizes(), [3, 3, 3], "{}", subject.provider);
+
+        // Or by the same process.
+        let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
+        provider.set(|state| state.is_silent = true);
+        let (model, _) = batching(&server, subject, json!({}), &Control::new());
+        answers(&model).await;
+        assert_eq!(provider.sizes(), [3], "{}", subject.provider);
+    }
+}
+
+#[tokio::test]
+async fn what_anothers_batch_may_be_is_waited_for_before_anything_is_asked_anew() {
+    let (server, provider) = Provider::start(SUBJECTS[1], |_, _| Fate::Answered).await;
+    let noted = unheard(SUBJECTS[1], &server, &provider, true).await;
+    hand_in_another(SUBJECTS[1], &server).await;
+    provider.set(|state| {
+        state.is_slow = true;
+        state.looked.clear();
+    });
+    let ending = async {
+        provider.until(|state| state.looked.len() > 2).await;
+        provider.be_slow(false);
+    };
+    let later = recalling(&server, SUBJECTS[1], &noted);
+    futures::future::join(answers(&later), ending).await;
     assert_eq!(provider.sizes(), [3, 3]);
+    let looked = provider.state.lock().unwrap().looked.clone();
+    assert_eq!(
+        (&*looked[0], looked.last().unwrap().as_str()),
+        ("batch_1", "batch_0")
+    );
+}
+
+#[tokio::test]
+async fn a_batch_that_was_noted_and_not_taken_is_asked_anew_and_anothers_is_not_taken_for_it() {
+    for subject in BOTH {
+        let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
+        let noted = unheard(subject, &server, &provider, false).await;
+        hand_in_another(subject, &server).await;
+        answers(&recalling(&server, subject, &noted)).await;
+        assert_eq!(provider.sizes(), [3, 3], "{}", subject.provider);
+    }
 }
 
 #[tokio::test]

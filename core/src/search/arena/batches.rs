@@ -6,14 +6,20 @@ use crate::journal::{BatchEvent, Event, StoreError};
 use crate::notice::Notice;
 
 impl Arena {
-    /// Journals the batches that a provider took, hands all that was journaled to the store, and tells how batches are
-    /// waited for.
+    /// Journals the batches that a provider took or is about to be given, hands all that was journaled to the store, and
+    /// tells how batches are waited for.
     pub(super) fn hand_over(&self) -> Result<(), StoreError> {
+        // Before what they wait for; where that is not written, they are dropped and hear it.
+        let unwritten: Vec<_> = self.batches.iter().flat_map(Batches::take_unwritten).collect();
         for (id, requests) in self.batches.iter().flat_map(Batches::take_noted) {
             let event = Event::Batch(BatchEvent { id, requests });
             self.journal.borrow_mut().record(&event)?;
         }
         self.journal.borrow_mut().flush()?;
+        for written in unwritten {
+            // Whoever waited may be gone.
+            let _ = written.send(());
+        }
         self.tell(self.batches.iter().flat_map(Batches::take_news));
         Ok(())
     }

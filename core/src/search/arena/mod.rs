@@ -286,6 +286,7 @@ impl Arena {
         let batches = models.batches();
         if let Some(batches) = &batches {
             options.control.mind(batches.clone());
+            batches.journal();
             for batch in journal.state().batches() {
                 batches.recall(&batch.id, &batch.requests);
             }
