@@ -213,11 +213,11 @@ async fn the_page_makes_the_same_file_of_a_run() {
 #[tokio::test]
 async fn the_prompt_is_taken_away_as_a_call_of_its_model() {
     let (study, stub) = ended();
-    let browser = taken(&study, "Call of the model (Python)").await;
-    let code = browser.downloaded(".py").await;
+    let browser = taken(&study, "Call of the model (TypeScript)").await;
+    let code = browser.downloaded(".ts").await;
     let url = format!("\"{}/chat/completions\"", stub.base_url);
     assert!(
-        code.contains(&url) && code.contains("os.environ[\"CAPO_TEST_KEY\"]"),
+        code.contains(&url) && code.contains("process.env[\"CAPO_TEST_KEY\"]"),
         "{code}"
     );
     assert!(code.contains("Solve the problem."), "{code}");

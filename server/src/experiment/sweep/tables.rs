@@ -83,7 +83,7 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
             .iter()
             .filter(|record| record.variant == sweep.reference);
         let measured = of_reference.map(|record| record.seed_prompt_fresh.as_ref());
-        row.extend(fresh(measured.filter(Option::is_some)));
+        row.extend(fresh(measured.flatten().map(Some)));
     }
     row.resize(table.columns.len(), Cell::Empty);
     table.push(row);

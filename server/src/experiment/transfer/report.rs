@@ -86,7 +86,7 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
     row.push(Cell::Empty);
     if is_fresh {
         let measured = records.iter().map(|record| record.seed_prompt_fresh.as_ref());
-        row.extend(fresh(measured.filter(Option::is_some)));
+        row.extend(fresh(measured.flatten().map(Some)));
     }
     row.resize(table.columns.len(), Cell::Empty);
     table.push(row);
