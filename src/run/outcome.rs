@@ -179,7 +179,7 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
 fn tested(finished: &FinishedEvent) -> Sentence {
     let told = feasibility::certificate(finished).or(finished.certificates.last());
     Sentence::new(told.map_or_else(String::new, |certificate| {
-        let whose = match (Some(certificate.candidate) == finished.best, certificate.again) {
+        let whose = match (Some(certificate.candidate) == finished.best, certificate.untested) {
             (true, false) => "Test of the best prompt",
             (true, true) => "Best prompt",
             (false, false) => "No prompt was certified; test of the safest",

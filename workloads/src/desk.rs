@@ -16,7 +16,7 @@ pub(crate) const KIND: Kind = Kind {
               acts through tools. Every task knows the right outcome.",
     failed: Some("{\"error\":"),
     shown_as_share: &[("human_requests", "calls per dialogue")],
-    drawn: |settings, number| Some(drawn(settings, number)),
+    drawn,
     fresh,
     ..Kind::new(
         "desk",
@@ -45,17 +45,18 @@ fn end(settings: &Table) -> usize {
     number_of(settings, "skip", usual.skip) + asked.max(BATCH)
 }
 
-/// The split of another seed, of other tasks.
-fn drawn(settings: &Table, number: u64) -> Table {
+/// The split of another seed, of other tasks; none where there are no others.
+fn drawn(settings: &Table, number: u64) -> Option<Table> {
     let mut drawn = reseeded(settings, number);
     if number > 0 {
         let skip = number_of(settings, "skip", DeskSettings::default().skip);
         let tasks = end(settings) - skip;
         // Half of all tasks are left for fresh ones.
-        let stretches = ((ALL_TASKS / 2).saturating_sub(skip) / tasks).max(1);
-        drawn.insert("skip".into(), (skip + number as usize % stretches * tasks).into());
+        let others = ((ALL_TASKS / 2).saturating_sub(skip) / tasks).saturating_sub(1);
+        let stretch = 1 + (number as usize - 1).checked_rem(others)?;
+        drawn.insert("skip".into(), (skip + stretch * tasks).into());
     }
-    drawn
+    Some(drawn)
 }
 
 /// One of the stretches of tasks behind those that the settings draw from.
@@ -114,7 +115,7 @@ mod tests {
             }
             assert_eq!(fresh_tasks.len(), 100_000, "{more}");
             for number in [0, 1, 57, 99] {
-                let drawn = drawn(&settings, number);
+                let drawn = drawn(&settings, number).unwrap();
                 for split in [Split::Optimize, Split::Evaluate] {
                     assert!(fresh_tasks.is_disjoint(&of(&drawn, split)), "{more}, {number}");
                 }
@@ -125,10 +126,10 @@ mod tests {
     #[test]
     fn each_number_draws_from_tasks_of_its_own_and_0_the_given_split() {
         let settings = settings(&json!({ "optimize": 200, "evaluate": 50, "seed": 7 }));
-        assert_eq!(drawn(&settings, 0), settings);
+        assert_eq!(drawn(&settings, 0).as_ref(), Some(&settings));
         let mut tasks = HashSet::new();
         for number in 0..40 {
-            let drawn = drawn(&settings, number);
+            let drawn = drawn(&settings, number).unwrap();
             tasks.extend(of(&drawn, Split::Optimize));
             tasks.extend(of(&drawn, Split::Evaluate));
         }
@@ -139,5 +140,9 @@ mod tests {
     fn where_all_tasks_are_asked_for_none_is_fresh() {
         let all = settings(&json!({ "optimize": ALL_TASKS - 10, "evaluate": 10 }));
         assert_eq!(fresh(&all, 1000, 3), None);
+        assert_eq!(drawn(&all, 1), None);
+        let half = settings(&json!({ "optimize": ALL_TASKS / 4 + 10, "evaluate": 10 }));
+        assert_eq!(drawn(&half, 1), None, "the only stretch is its own");
+        assert_eq!(drawn(&half, 0), Some(half));
     }
 }

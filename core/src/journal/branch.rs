@@ -4,13 +4,15 @@ use std::collections::HashSet;
 
 use super::event::{Branch, EffectName, Event, Origin, SteerEvent, StudyEvent};
 use super::reader::{JournalError, parse_line};
+use super::run_state::RunState;
 use crate::study::ids::{CandidateId, Round};
 use crate::study::workload::Split;
 
 /// The lines of a journal that shares everything before `round` with another one and pays for
 /// nothing of it again: later rollouts of the prompts they share come along too, for what a prompt
 /// measures depends on no threshold. Not so later repeats beyond the study's own: a round's means
-/// run over all repeats above it, and which of them the branch will ask for is its own affair.
+/// run over all repeats above it, and which of them the branch will ask for is its own affair. Which tests had begun on the
+/// study's reserve comes along, since no journal undoes a test.
 /// `changes` (thresholds, multipliers, budget) take effect when
 /// the branch goes on.
 ///
@@ -54,12 +56,16 @@ pub fn branch<L: AsRef<str>>(
     let mut shared = HashSet::new();
     let mut seed = None;
     let mut failures = Failures::default();
+    let mut state = RunState::default();
     let (mut reached, mut number) = (0, 0);
     for line in lines {
         let line = line.as_ref();
         number += 1;
         let before = reached < round;
-        let keep = match parse_line(line, number)? {
+        let event = parse_line(line, number)?;
+        let applied = state.apply(&event, number as u64);
+        applied.map_err(|reason| JournalError::Line { line: number, reason })?;
+        let keep = match event {
             Event::Study(event) => {
                 study = Some(event);
                 true
@@ -114,9 +120,15 @@ pub fn branch<L: AsRef<str>>(
         reason: "the journal is empty".into(),
     })?;
     let from = study.id.clone();
+    let tests = state.tests().cloned().map(|mut tests| {
+        let own = tests.prompts.iter().take_while(|one| shared.contains(*one)).count();
+        tests.spent |= own < tests.prompts.len();
+        tests.prompts.truncate(own);
+        tests
+    });
     let steer = SteerEvent {
         round,
-        branch: Some(Branch { from, round }),
+        branch: Some(Branch { from, round, tests }),
         ..changes
     };
     steer.check(&study.study)?;

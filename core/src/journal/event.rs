@@ -517,6 +517,21 @@ pub struct Branch {
     pub from: String,
     /// The first round that is this run's own.
     pub round: Round,
+    /// The tests that had begun there on the examples kept for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<Tests>,
+}
+
+/// Tests that have begun on the examples that a study keeps for them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tests {
+    /// The thresholds that they are about, by metric: those in force when the first began.
+    pub thresholds: IndexMap<String, f64>,
+    /// Their prompts, in the order in which they began.
+    pub prompts: Vec<CandidateId>,
+    /// Whether a prompt was tested after these that this run does not share, so that no other is certified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spent: bool,
 }
 
 /// How a run ended.

@@ -22,25 +22,7 @@ pub fn thresholds(state: &RunState, round: Option<Round>) -> IndexMap<String, f6
         Some(factor * seed_mean(state, &constraint.metric)?)
     };
     let applies = |steer: &SteerEvent| round.is_none_or(|round| steer.round <= round);
-    thresholds_by(state, relative, applies)
-}
-
-fn thresholds_by(
-    state: &RunState,
-    open: impl Fn(&Constraint) -> Option<f64>,
-    applies: impl Fn(&SteerEvent) -> bool,
-) -> IndexMap<String, f64> {
-    let threshold = |constraint: &Constraint| {
-        let threshold = constraint.threshold.or_else(|| open(constraint))?;
-        Some((constraint.metric.clone(), threshold))
-    };
-    let mut thresholds: IndexMap<String, f64> = constraints(state).iter().filter_map(threshold).collect();
-    for steer in state.steers().iter().filter(|steer| applies(steer)) {
-        for (metric, threshold) in steer.thresholds.iter().flatten() {
-            thresholds.insert(metric.clone(), *threshold);
-        }
-    }
-    thresholds
+    state.thresholds(relative, applies)
 }
 
 fn constraints(state: &RunState) -> &[Constraint] {
@@ -63,7 +45,7 @@ pub fn limits(state: &RunState, round: Option<Round>) -> Limits {
 /// later ones: with the thresholds that are frozen, and changed by hand in the rounds opened so far.
 pub(crate) fn limits_by(state: &RunState, round: Option<Round>, opened: Option<Round>) -> Limits {
     let applies = |steer: &SteerEvent| opened.is_some_and(|opened| steer.round <= opened);
-    limits_of(state, round, &thresholds_by(state, |_| None, applies))
+    limits_of(state, round, &state.thresholds(|_| None, applies))
 }
 
 fn limits_of(state: &RunState, round: Option<Round>, thresholds: &IndexMap<String, f64>) -> Limits {

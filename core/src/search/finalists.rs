@@ -13,7 +13,7 @@ use crate::study::score::{Score, top};
 const SAFE: f64 = 0.9;
 
 /// The prompts to be tested on the reserve, the safest first: the chosen one, and safer ones of lower objectives, each
-/// with a better chance of a certificate than all of a higher objective.
+/// with a better chance of a certificate than all of a higher objective. Those that are certified already are among them.
 pub(super) fn of(
     arena: &Arena,
     method: &dyn Method,
@@ -46,7 +46,16 @@ pub(super) fn of(
     // As many as may be tested, from one end to the other.
     let (last, most) = (front.len() - 1, confirm.finalists.min(front.len()));
     let place = |index: usize| index * last / (most - 1).max(1);
-    (0..most).rev().map(|index| front[place(index)]).collect()
+    let journal = arena.journal().borrow();
+    let state = journal.state();
+    let is_certified = |one: &CandidateId| {
+        let known = certify::certificate(state, one);
+        known.is_some_and(|known| known.verdict == Verdict::Certified)
+    };
+    let begun = state.tests().into_iter().flat_map(|tests| &tests.prompts);
+    let certified = begun.filter(|&one| scores.contains_key(one) && is_certified(one));
+    let finalists = (0..most).rev().map(|index| front[place(index)]);
+    finalists.chain(certified.copied()).collect()
 }
 
 /// Tests prompts one after the other, up to the first that is not certified: of a sequence fixed beforehand each may be
@@ -57,8 +66,10 @@ pub(super) async fn tested(
 ) -> (Vec<Certificate>, Option<Halt>) {
     {
         let journal = arena.journal().borrow();
-        let begun = journal.state().tested();
+        let tests = journal.state().tests();
+        let begun: &[CandidateId] = tests.map_or(&[], |tests| &tests.prompts);
         candidates.sort_by_key(|one| begun.iter().position(|known| known == one).unwrap_or(usize::MAX));
+        candidates.dedup();
     }
     let mut certificates = Vec::new();
     for candidate in candidates {
@@ -77,9 +88,9 @@ pub(super) async fn tested(
 /// Measures a candidate on the reserve, block by block, until that decides or nothing is left; not where the reserve can
 /// certify it no more.
 pub(super) async fn test(arena: &Arena, candidate: CandidateId) -> (Option<Certificate>, Option<Halt>) {
-    let again = certify::again(arena.journal().borrow().state(), &candidate);
-    if again.is_some() {
-        return (again, None);
+    let untested = certify::untested(arena.journal().borrow().state(), &candidate);
+    if untested.is_some() {
+        return (untested, None);
     }
     let mut blocks = 0;
     loop {

@@ -148,6 +148,15 @@ pub struct Finding {
     pub reason: Option<String>,
 }
 
+/// Why so many examples kept for a test certify no further prompt, and what to do.
+pub fn spent(reserve: usize) -> String {
+    format!(
+        "the {reserve} examples kept for the test certify nothing more, since a prompt tested on them before was not \
+         certified, was tested under other thresholds, or belongs to the run that this one branched off; keep examples for \
+         the test that no test has touched, in a new study"
+    )
+}
+
 /// A prompt tested on the reserve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
@@ -163,9 +172,10 @@ pub struct Certificate {
     pub examples: usize,
     /// Whether the test came to its end; else something stopped it.
     pub ended: bool,
-    /// Whether nothing was tested, because a prompt that was tested before on the same reserve was not certified.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub again: bool,
+    /// Whether nothing was tested, because the tests before on the same reserve leave it none: a prompt was not certified,
+    /// they were about other thresholds, or were made in a run that this one branched off.
+    #[serde(default, alias = "again", skip_serializing_if = "std::ops::Not::not")]
+    pub untested: bool,
     /// Every constraint, by metric.
     pub constraints: IndexMap<String, Finding>,
 }
@@ -199,11 +209,7 @@ impl Certificate {
         match self.verdict {
             Verdict::Certified => format!("certified at {percent} % on n = {examples}"),
             Verdict::Refuted => format!("refuted at {percent} % on n = {examples}"),
-            Verdict::Undecided if self.again => format!(
-                "not tested: on the {} examples kept for the test a prompt was tested before and not certified, so that they \
-                 certify no other; keep examples for the test that no test has touched, in a new study",
-                self.reserve
-            ),
+            Verdict::Undecided if self.untested => format!("not tested: {}", spent(self.reserve)),
             Verdict::Undecided => {
                 let untestable = self.constraints.iter().find_map(|(metric, finding)| {
                     finding

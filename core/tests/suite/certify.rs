@@ -8,7 +8,8 @@ use capo_core::arena::{Halt, RunOptions};
 use capo_core::certificate::{Certificate, Test, Verdict};
 use capo_core::certify::{Tested, certify};
 use capo_core::evaluate::Evaluator;
-use capo_core::journal::{Event, Journal, MemoryJournal, Status};
+use capo_core::ids::CandidateId;
+use capo_core::journal::{Event, Journal, MemoryJournal, Status, SteerEvent, branch};
 use capo_core::reading::certificates;
 use capo_core::reading::certify::certificate;
 use capo_core::reading::evidence::Evidence;
@@ -283,10 +284,10 @@ fn after_a_prompt_that_was_not_certified_the_reserve_certifies_no_other() {
         (found.certificate.unwrap(), lines)
     };
     let (first, lines) = test(careful, Vec::new());
-    assert_eq!((first.verdict, first.again), (Verdict::Undecided, false));
+    assert_eq!((first.verdict, first.untested), (Verdict::Undecided, false));
     let (other, lines) = test(cautious, lines);
     assert_eq!(
-        (other.verdict, other.again, other.examples),
+        (other.verdict, other.untested, other.examples),
         (Verdict::Undecided, true, 0)
     );
     assert_eq!(probe.rollouts(), 60, "what can certify nothing is not bought");
@@ -300,7 +301,7 @@ fn after_a_prompt_that_was_not_certified_the_reserve_certifies_no_other() {
     let (certified, lines) = test(cautious, Vec::new());
     assert_eq!(certified.verdict, Verdict::Certified);
     let (next, _) = test(careful, lines);
-    assert_eq!((next.again, next.examples), (false, 60), "a sequence goes on");
+    assert_eq!((next.untested, next.examples), (false, 60), "a sequence goes on");
 }
 
 #[test]
@@ -317,22 +318,104 @@ fn a_raised_budget_tests_no_other_prompt_on_the_same_reserve() {
         probe.held_out.set(30);
         *probe.effort.borrow_mut() = Some(effort);
         let (short, lines) = run(with(300), &probe);
+        let (a_little_more, _) = resume(with(350), &probe, lines.clone(), RunOptions::default());
         let (raised, lines) = resume(with(4000), &probe, lines, RunOptions::default());
         block_on(verify(&lines)).unwrap();
+        // The seed prompt is measured on the held-out examples already, and nothing is to be tested.
+        let reason = a_little_more.finished.reason.clone().unwrap_or_default();
+        assert!(reason.contains("(10 held back"), "seed {seed}: {reason}");
         let ([first], [second]) = (
             &short.finished.certificates[..],
             &raised.finished.certificates[..],
         ) else {
             panic!("seed {seed}: one prompt is looked at each time")
         };
-        assert_eq!((first.again, first.examples), (false, 20), "seed {seed}");
+        assert_eq!((first.untested, first.examples), (false, 20), "seed {seed}");
         let is_other = second.candidate != first.candidate;
-        assert_eq!(second.again, is_other, "seed {seed}");
+        assert_eq!(second.untested, is_other, "seed {seed}");
         let feasibility = Feasibility::of(raised.journal.state(), &raised.finished);
         assert_eq!(feasibility.certified, Some(Verdict::Undecided), "seed {seed}");
         others += u32::from(is_other);
     }
     assert!(others > 0, "the longer searches return other prompts");
+}
+
+#[test]
+fn a_certified_prompt_is_returned_though_it_is_no_finalist_any_more() {
+    let study = study(2, "capo", EFFORT, &format!("[confirm]\nfinalists = 1\n{}", &CONFIRM[10..]));
+    let (kept, probe, seed) = (reserve(&study), probe(), CandidateId::of("Act."));
+    let of_test = |event: &Event| matches!(event, Event::Rollout(rollout) if kept.contains(&rollout.example));
+    *probe.effort.borrow_mut() = Some(|example| if example.starts_with('e') { 0.5 } else { 1.0 });
+    let (first, lines) = run(study.clone(), &probe);
+    let [safe] = &first.finished.certificates[..] else {
+        panic!("one prompt is tested")
+    };
+    assert!(safe.verdict == Verdict::Certified && safe.candidate != seed);
+
+    // The same, as if the seed prompt had been tested before the search found better ones.
+    let before = events(&lines).iter().position(of_test).unwrap();
+    let of_seed = lines[before..].iter().zip(&events(&lines)[before..]);
+    let of_seed = of_seed.filter(|(_, event)| of_test(event));
+    let of_seed = of_seed.map(|(line, _)| line.replace(&safe.candidate.to_string(), &seed.to_string()));
+    let lines = lines[..before].iter().cloned().chain(of_seed).collect();
+    *probe.effort.borrow_mut() = Some(|example| if example.starts_with('e') { 3.0 } else { 1.0 });
+    let (second, lines) = resume(study, &probe, lines, RunOptions::default());
+    let verdicts: Vec<_> = second.finished.certificates.iter().collect();
+    assert_eq!(verdicts.len(), 2, "{verdicts:?}");
+    assert_eq!((verdicts[0].candidate, verdicts[0].verdict), (seed, Verdict::Certified));
+    assert_eq!(verdicts[1].candidate, safe.candidate);
+    assert_ne!(verdicts[1].verdict, Verdict::Certified);
+    assert_eq!(second.finished.best, Some(seed));
+    block_on(verify(&lines)).unwrap();
+}
+
+#[test]
+fn a_branch_does_not_undo_a_test() {
+    let study = || study(0, "capo", EFFORT, &CONFIRM.replace("60", "20\nfinalists = 1"));
+    let probe = probe();
+    probe.held_out.set(30);
+    *probe.effort.borrow_mut() = Some(|example| if example.starts_with('e') { 1.6 } else { 1.0 });
+    let (first, mut lines) = run(study(), &probe);
+    let certificate = &first.finished.certificates[0];
+    assert_eq!((certificate.verdict, certificate.untested), (Verdict::Undecided, false));
+    assert_ne!(certificate.candidate, CandidateId::of("Act."), "a branch shares it not");
+    for _ in 0..2 {
+        lines = branch(&lines, 0, SteerEvent::default()).unwrap();
+        let (branched, longer) = resume(study(), &probe, lines, RunOptions::default());
+        let [one] = &branched.finished.certificates[..] else {
+            panic!("one prompt is looked at")
+        };
+        assert_eq!((one.verdict, one.untested, one.examples), (Verdict::Undecided, true, 0));
+        block_on(verify(&longer)).unwrap();
+        lines = longer;
+    }
+}
+
+#[test]
+fn other_thresholds_than_those_that_were_tested_are_not_certified_on_the_same_reserve() {
+    let probe = probe();
+    let test = |prompt: &str, lines: Vec<String>| {
+        let (found, lines) = tested(study(1, "capo", EFFORT, CONFIRM), prompt, &probe, lines);
+        (found.certificate.unwrap(), lines)
+    };
+    let steered = |lines: &[String], threshold: f64| {
+        let steer = SteerEvent {
+            thresholds: Some([("effort".to_owned(), threshold)].into()),
+            ..SteerEvent::default()
+        };
+        let steer = serde_json::to_string(&Event::Steer(steer)).unwrap();
+        [lines, &[steer]].concat()
+    };
+    let (first, lines) = test("Act. care", Vec::new());
+    assert_eq!(first.verdict, Verdict::Undecided);
+    let looser = steered(&lines, 4.0);
+    for prompt in ["Act. care", "Act. haste haste"] {
+        let (one, _) = test(prompt, looser.clone());
+        assert_eq!((one.verdict, one.untested), (Verdict::Undecided, true), "{prompt}");
+    }
+    assert_eq!(probe.rollouts(), 60, "what can certify nothing is not bought");
+    assert_eq!(test("Act. care", steered(&looser, 1.6)).0, first);
+    assert!(test("Act. care", steered(&[], 4.0)).0.verdict == Verdict::Certified);
 }
 
 #[test]
@@ -360,7 +443,7 @@ fn how_many_more_are_needed_is_counted_beyond_the_reserve() {
         "{}",
         certificate.sentence()
     );
-    assert!(!serde_json::to_string(&certificate).unwrap().contains("again"));
+    assert!(!serde_json::to_string(&certificate).unwrap().contains("untested"));
 }
 
 #[test]

@@ -33,9 +33,9 @@ pub(crate) struct CertifyArgs {
     /// Confidence of the certificate, such as 0.95 [default: the study's `confirm.confidence`].
     #[arg(long, value_name = "SHARE")]
     confidence: Option<f64>,
-    /// Journal that keeps the rollouts; none that is in it already is paid again. Another number of examples or
-    /// confidence is another test, with a journal of its own [default: runs/STUDY-SEED.certify-KEY.journal.jsonl, KEY
-    /// from study and prompt].
+    /// Journal that keeps the rollouts; none that is in it already is paid again. All prompts tested with a study belong in
+    /// one: after one that is not certified, its examples certify no other. Another number of examples or confidence is
+    /// another study [default: runs/STUDY-SEED.certify-KEY.journal.jsonl, KEY from the study].
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     #[command(flatten)]
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
         })?;
     let session = Session::new(&file, &file.keys(), args.output.prices.table()?)?;
     let path = args.journal.clone().unwrap_or_else(|| {
-        let key = sha256_hex(format!("{}{prompt}", file.study.identity()));
+        let key = sha256_hex(file.study.identity().to_string());
         let ending = format!("certify-{}.journal.jsonl", &key[..8]);
         args.study.default_journal(file.study.study.seed, &ending)
     });

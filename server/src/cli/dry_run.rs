@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use capo_core::budget::Budget;
+use capo_core::certificate;
 use capo_core::journal::JournalError;
+use capo_core::reading::certify;
 use capo_core::study::differences;
 use capo_models::expected::{Expected, Figure};
 use capo_models::forecast::Forecast;
@@ -51,7 +53,7 @@ struct DryRun {
     pilot: Option<Pilot>,
     /// What the whole run is expected to take by the rollouts in the journal; null without any.
     expected: Option<Expected>,
-    /// What the examples kept for the test can certify, a sentence for each constraint.
+    /// What the examples kept for the test can certify, a sentence for each constraint; or that they certify nothing more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reach: Vec<String>,
     /// Programs of the study that it runs and addresses that it asks, beside the models.
@@ -77,7 +79,7 @@ pub(super) fn run(
         study: file.name.clone(),
         error,
     })?;
-    let (mut paid_rollouts, mut expected) = (0, None);
+    let (mut paid_rollouts, mut expected, mut reach) = (0, None, problem.reach());
     let begun = journal.map(|path| Ok::<_, SessionError>(RecordedRun::read_begun(path)?.zip(Some(path))));
     if let Some((recorded, path)) = begun.transpose()?.flatten() {
         if !recorded.study.is_of(&problem.id()) {
@@ -94,6 +96,11 @@ pub(super) fn run(
         }
         paid_rollouts = recorded.state.rollouts().count();
         expected = Expected::of(&recorded.state, &problem.study().budget, prices);
+        if let Some(confirm) = &problem.study().confirm
+            && certify::is_spent(&recorded.state)
+        {
+            reach = vec![certificate::spent(confirm.examples) + "."];
+        }
     }
     let mut missing = Vec::new();
     if journal.is_some() {
@@ -108,7 +115,7 @@ pub(super) fn run(
         paid_rollouts,
         pilot,
         expected,
-        reach: problem.reach(),
+        reach,
         asks: capo_workloads::asked_outside(&file.study.workload),
         missing,
         journal: journal.map(|path| path.display().to_string()),

@@ -1,6 +1,6 @@
 //! What came of the run, in a sentence.
 
-use capo_core::study::certificate::Confirm;
+use capo_core::study::certificate::{Certificate, Confirm, MOST_EXAMPLES};
 use capo_core::study::{LARGEST_CAUTION, Study};
 use leptos::prelude::*;
 
@@ -19,12 +19,16 @@ pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView
         run.read(|folded| {
             let event = folded.state.study()?;
             let held_out: usize = event.workloads.values().map(|record| record.evaluate.len()).sum();
-            test_on_more(&event.study, held_out).map(|_| held_out)
+            test_on_more(&event.study, held_out, None).map(|_| held_out)
         })
     });
     let tested = Callback::new(move |study: Study| {
         let held_out = held_out.get_untracked().unwrap_or_default();
-        test_on_more(&study, held_out).unwrap_or(study)
+        let needed = outcome.with_untracked(|outcome| {
+            let certificates = &outcome.as_ref()?.certificates;
+            certificates.iter().filter_map(needed).max()
+        });
+        test_on_more(&study, held_out, needed).unwrap_or(study)
     });
     let cautious = Callback::new(|mut study: Study| {
         with_caution(&mut study);
@@ -81,17 +85,23 @@ const PROBABILITY: f64 = 0.8;
 /// Examples of a test that is asked for after a run without one.
 const EXAMPLES: usize = 300;
 
-/// The study with more held-out examples, of which more are kept for a test, all of them others than before: on those
-/// somebody has seen results. None where it makes no examples.
-fn test_on_more(study: &Study, held_out: usize) -> Option<Study> {
+/// How many examples a test would need that came to no decision; none where no number would do.
+fn needed(certificate: &Certificate) -> Option<usize> {
+    Some((certificate.reserve + certificate.more()?).min(MOST_EXAMPLES))
+}
+
+/// The study with as many held-out examples beside those of a test, which has as many as are needed, all of them others
+/// than before: on those somebody has seen results. None where it makes no examples, or no others.
+fn test_on_more(study: &Study, held_out: usize, needed: Option<usize>) -> Option<Study> {
     let kind = capo_workloads::of(&study.workload)?;
     (kind.fresh)(&study.workload, 1, 0)?;
     let mut study = study.clone();
     let before = study.confirm.as_ref().map_or(0, |confirm| confirm.examples);
-    let more = before.max(EXAMPLES);
+    let examples = needed.unwrap_or(before.max(EXAMPLES));
     study.workload = (kind.drawn)(&study.workload, 1)?;
-    study.workload.insert("evaluate".into(), (held_out + more).into());
-    study.confirm.get_or_insert_with(|| Confirm::of(0)).examples = before + more;
+    let evaluate = held_out.saturating_sub(before) + examples;
+    study.workload.insert("evaluate".into(), evaluate.into());
+    study.confirm.get_or_insert_with(|| Confirm::of(0)).examples = examples;
     Some(study)
 }
 
@@ -119,10 +129,12 @@ mod tests {
             let confirm = study.confirm.as_ref().map(|confirm| confirm.examples);
             (confirm, study.workload["evaluate"].as_u64())
         };
-        let first = test_on_more(&study, 40).unwrap();
+        let first = test_on_more(&study, 40, None).unwrap();
         assert_eq!(kept(&first), (Some(300), Some(340)));
-        let second = test_on_more(&first, 340).unwrap();
-        assert_eq!(kept(&second), (Some(600), Some(640)));
+        let second = test_on_more(&first, 340, Some(450)).unwrap();
+        assert_eq!(kept(&second), (Some(450), Some(490)));
+        let as_many = test_on_more(&second, 490, None).unwrap();
+        assert_eq!(kept(&as_many), kept(&second), "none is known to be needed");
         let examples = |study: &Study| -> HashSet<String> {
             let workloads = capo_workloads::build(&study.workload, &MemoryFiles::new(), 0).unwrap();
             let splits = [Split::Optimize, Split::Evaluate];
@@ -134,7 +146,7 @@ mod tests {
         let rows = study.workload.clone();
         study.workload =
             serde_json::from_value(serde_json::json!({ "kind": "table", "evaluate": 40 })).unwrap();
-        assert!(test_on_more(&study, 40).is_none(), "rows are what they are");
+        assert!(test_on_more(&study, 40, None).is_none(), "rows are what they are");
         study.workload = rows;
 
         let before = study.study.caution;

@@ -8,7 +8,7 @@ mod ledger;
 mod per_rollout;
 mod rollouts;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use indexmap::IndexMap;
@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use crate::journal::{
     BatchEvent, CandidateEvent, DiscardEvent, EffectName, Event, FailureEvent, FinishedEvent, LearnedEvent,
-    LeaveOutEvent, LineId, Origin, PaidAnswer, RolloutEvent, RoundEvent, SteerEvent, StudyEvent,
+    LeaveOutEvent, LineId, Origin, PaidAnswer, RolloutEvent, RoundEvent, SteerEvent, StudyEvent, Tests,
 };
 use crate::llm::FailureKind;
-use crate::study::Failures;
+use crate::study::{Constraint, Failures};
 use crate::study::budget::{Budget, Spent};
 use crate::study::ids::{CandidateId, Round};
 use crate::study::workload::Split;
@@ -116,7 +116,11 @@ pub struct RunState {
     discarded: IndexMap<CandidateId, DiscardEvent>,
     left_out: Vec<LeaveOutEvent>,
     failed: Vec<FailedRollout>,
-    tested: Vec<CandidateId>,
+    /// Ids of the held-out examples kept for the test, by workload.
+    reserve: HashMap<String, HashSet<String>>,
+    tests: Option<Tests>,
+    /// Whether a budget was set, or the run branched off, after the last rollout of a test.
+    goes_on_after_tests: bool,
     last_failure: Option<FailureEvent>,
     batches: Vec<BatchEvent>,
     rounds: Vec<RoundEvent>,
@@ -208,14 +212,17 @@ impl RunState {
         match event {
             Event::Study(study) => {
                 self.rollouts.declare(&study.workloads, study.study.study.repeats);
+                let kept = study.workloads.iter();
+                let kept = kept.map(|(name, record)| (name.clone(), record.reserve.iter().cloned().collect()));
+                self.reserve = kept.collect();
                 self.study = Some(Rc::new((**study).clone()));
             }
             Event::Candidate(event) => self.add_candidate(event),
             Event::Rollout(event) => {
                 let candidate = self.index_of(&event.candidate)?;
                 self.rollouts.insert(candidate, event, line)?;
-                if !self.tested.contains(&event.candidate) && self.is_of_a_test(event) {
-                    self.tested.push(event.candidate);
+                if self.is_of_a_test(event) {
+                    self.note_test(event.candidate);
                 }
                 let repeats = self.study.as_ref().map_or(1, |study| study.study.study.repeats);
                 self.measures_again |= event.split == Split::Optimize && event.repeat >= repeats;
@@ -296,9 +303,14 @@ impl RunState {
             }
             Event::Learned(event) => self.learned.push(event.clone()),
             Event::Steer(event) => {
-                if event.branch.is_some() {
+                if let Some(branch) = &event.branch {
                     self.ledger = Ledger::default();
+                    // Journals of earlier versions do not say it.
+                    if branch.tests.is_some() {
+                        self.tests.clone_from(&branch.tests);
+                    }
                 }
+                self.goes_on_after_tests |= event.budget.is_some() || event.branch.is_some();
                 self.steers.push(event.clone());
             }
             Event::Finished(event) => self.finished = Some(Rc::new((**event).clone())),
@@ -310,9 +322,20 @@ impl RunState {
     }
 
     fn is_of_a_test(&self, event: &RolloutEvent) -> bool {
-        let study = self.study.as_ref().filter(|_| event.split == Split::Evaluate);
-        let record = study.and_then(|study| study.workloads.get(&event.workload));
-        record.is_some_and(|record| record.reserve.contains(&event.example))
+        let kept = self.reserve.get(&event.workload);
+        event.split == Split::Evaluate && kept.is_some_and(|kept| kept.contains(&event.example))
+    }
+
+    fn note_test(&mut self, candidate: CandidateId) {
+        self.goes_on_after_tests = false;
+        let thresholds = self.thresholds(|_| None, |_| true);
+        let tests = self.tests.get_or_insert_with(|| Tests {
+            thresholds,
+            ..Tests::default()
+        });
+        if !tests.spent && !tests.prompts.contains(&candidate) {
+            tests.prompts.push(candidate);
+        }
     }
 
     fn add_candidate(&mut self, event: &CandidateEvent) {
@@ -478,9 +501,34 @@ impl RunState {
         &self.reused_by_round
     }
 
-    /// The prompts that were measured on the reserve, in the order in which they first were.
-    pub fn tested(&self) -> &[CandidateId] {
-        &self.tested
+    /// The tests that have begun on the reserve; `None` before the first.
+    pub fn tests(&self) -> Option<&Tests> {
+        self.tests.as_ref()
+    }
+
+    /// Whether a budget was set, or the run branched off, after the last rollout of a test.
+    pub(crate) fn goes_on_after_tests(&self) -> bool {
+        self.goes_on_after_tests
+    }
+
+    /// Thresholds by metric: the study's, changed by the steers that apply; `open` says those that it leaves open.
+    pub(crate) fn thresholds(
+        &self,
+        open: impl Fn(&Constraint) -> Option<f64>,
+        applies: impl Fn(&SteerEvent) -> bool,
+    ) -> IndexMap<String, f64> {
+        let threshold = |constraint: &Constraint| {
+            let threshold = constraint.threshold.or_else(|| open(constraint))?;
+            Some((constraint.metric.clone(), threshold))
+        };
+        let constraints = self.study.iter().flat_map(|event| &event.study.constraints);
+        let mut thresholds: IndexMap<String, f64> = constraints.filter_map(threshold).collect();
+        for steer in self.steers.iter().filter(|steer| applies(steer)) {
+            for (metric, threshold) in steer.thresholds.iter().flatten() {
+                thresholds.insert(metric.clone(), *threshold);
+            }
+        }
+        thresholds
     }
 
     /// What people changed, in order.

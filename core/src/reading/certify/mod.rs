@@ -13,6 +13,7 @@ use std::collections::HashSet;
 
 use indexmap::IndexMap;
 
+use crate::journal::Tests;
 use crate::journal::run_state::{RunState, SetKey};
 use crate::reading::examples::Examples;
 use crate::reading::metrics::{self, StudiedMetric};
@@ -330,24 +331,48 @@ impl Evidence {
 /// A prompt's certificate by the examples of the reserve that the journal holds, as far as they were needed; `None`
 /// where the study keeps no reserve, or a threshold is not known yet.
 pub fn certificate(state: &RunState, candidate: &CandidateId) -> Option<Certificate> {
-    again(state, candidate).or_else(|| by_its_examples(state, candidate))
+    untested(state, candidate).or_else(|| by_its_examples(state, candidate))
 }
 
-/// The certificate of a prompt that comes after one that was tested on the reserve and not certified, without a test;
-/// `None` where it may be tested, or needs no example.
-pub(crate) fn again(state: &RunState, candidate: &CandidateId) -> Option<Certificate> {
-    let mut before = state.tested().iter().take_while(|one| *one != candidate);
+/// The certificate, without a test, of a prompt that the reserve cannot certify any more: one before it was tested and not
+/// certified, or the tests that have begun are about other thresholds; `None` where it may be tested, or needs no example.
+pub(crate) fn untested(state: &RunState, candidate: &CandidateId) -> Option<Certificate> {
+    let tests = state.tests()?;
     let fails = |one: &CandidateId| {
         by_its_examples(state, one).is_none_or(|certificate| certificate.verdict != Verdict::Certified)
     };
-    if !before.any(fails) {
+    let has_begun = tests.prompts.contains(candidate);
+    let may_be_tested = are_about_now(state, tests)
+        && (has_begun || !tests.spent)
+        && !tests
+            .prompts
+            .iter()
+            .take_while(|one| *one != candidate)
+            .any(fails);
+    if may_be_tested {
         return None;
     }
-    let untested = after(state, candidate, 0).filter(|certificate| !certificate.ended)?;
+    let nothing = after(state, candidate, 0).filter(|certificate| !certificate.ended)?;
     Some(Certificate {
         ended: true,
-        again: true,
-        ..untested
+        untested: true,
+        ..nothing
+    })
+}
+
+/// Whether tests are about the thresholds that are in force now.
+fn are_about_now(state: &RunState, tests: &Tests) -> bool {
+    tests.thresholds == in_force::thresholds(state, None)
+}
+
+/// Whether the reserve certifies no further prompt.
+pub fn is_spent(state: &RunState) -> bool {
+    let is_lost = |one: &CandidateId| {
+        let known = by_its_examples(state, one);
+        known.is_some_and(|known| known.ended && known.verdict != Verdict::Certified)
+    };
+    state.tests().is_some_and(|tests| {
+        tests.spent || !are_about_now(state, tests) || tests.prompts.iter().any(is_lost)
     })
 }
 
@@ -411,7 +436,7 @@ pub(crate) fn after(state: &RunState, candidate: &CandidateId, blocks: usize) ->
         reserve: confirm.examples,
         examples: (blocks * BLOCK).min(confirm.examples),
         ended: verdict != Verdict::Undecided || standings.values().any(is_lost),
-        again: false,
+        untested: false,
         constraints: standings
             .into_iter()
             .map(|(metric, standing)| (metric, standing.finding))

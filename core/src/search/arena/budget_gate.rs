@@ -177,6 +177,9 @@ impl Arena {
 
     /// Rollouts that the test of the prompts that were found may need.
     fn confirmation_rollouts(&self) -> u64 {
+        if self.has_no_test {
+            return 0;
+        }
         let problem = self.problem.borrow();
         let study = problem.study();
         study.confirm.as_ref().map_or(0, |confirm| {

@@ -36,7 +36,7 @@ use crate::journal::{
 use crate::llm::{FailureKind, Llm, Role};
 use crate::notice::Observer;
 use crate::random::Streams;
-use crate::reading::in_force;
+use crate::reading::{certify, in_force};
 use crate::search::control::Control;
 use crate::search::problem::Problem;
 use crate::study::differences;
@@ -192,6 +192,8 @@ pub struct Arena {
     phase: Cell<Phase>,
     /// How many candidates the final choice may have to measure on the whole split.
     finalists: Cell<u64>,
+    /// Whether it goes on after tests that have used up the examples kept for them.
+    has_no_test: bool,
     /// Rounds closed by this process, replayed ones included.
     closed: Cell<u32>,
     /// λ after the last of them, as it was computed.
@@ -291,6 +293,8 @@ impl Arena {
                 batches.recall(&batch.id, &batch.requests);
             }
         }
+        let state = journal.state();
+        let has_no_test = state.goes_on_after_tests() && certify::is_spent(state);
         let spending = spending::Spending::from_ledger(journal.state().ledger(), options.clock.seconds());
         let arena = Self {
             streams: Streams::new(problem.study().study.seed),
@@ -309,6 +313,7 @@ impl Arena {
             left_out: RefCell::default(),
             phase: Cell::new(Phase::Search),
             finalists: Cell::new(0),
+            has_no_test,
             closed: Cell::new(0),
             multipliers: RefCell::new(None),
             replays: Cell::new(false),
