@@ -114,13 +114,25 @@ fn the_exit_code_is_that_of_the_certificate() {
         strict.stdout
     );
 
-    let shared = ["--journal", "shared.jsonl"];
-    certify("You are a customer service agent.", &shared).expect_code(2);
-    let other = certify(text, &shared).expect_code(2);
-    let words =
-        "not tested: on the 300 examples kept for the test a prompt was tested before and not certified";
-    assert!(other.stdout.contains(words), "{}", other.stdout);
-    capo(&scratch, &["journal", "verify", "shared.jsonl"]).expect_code(0);
+    // All prompts of a study are tested in one journal.
+    let failed = certify("You are a customer service agent.", &["--json"]).expect_code(2);
+    let other = certify("Be kind.", &[]).expect_code(2);
+    let words = "the 300 examples kept for the test certify nothing more";
+    assert!(
+        other.stdout.contains(&format!("not tested: {words}")),
+        "{}",
+        other.stdout
+    );
+    let journal = failed.json()["journal"].as_str().unwrap().to_owned();
+    capo(&scratch, &["journal", "verify", &journal]).expect_code(0);
+    let asked = ["optimize", "study.toml", "--dry-run", "--journal", &journal];
+    let asked = capo(&scratch, &asked).expect_code(0);
+    assert!(
+        asked.stdout.contains(&format!("Test: {words}")),
+        "{}",
+        asked.stdout
+    );
+    assert!(!asked.stdout.contains("is certified by"), "{}", asked.stdout);
 }
 
 #[test]

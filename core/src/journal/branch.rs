@@ -121,7 +121,11 @@ pub fn branch<L: AsRef<str>>(
     })?;
     let from = study.id.clone();
     let tests = state.tests().cloned().map(|mut tests| {
-        let own = tests.prompts.iter().take_while(|one| shared.contains(*one)).count();
+        let own = tests
+            .prompts
+            .iter()
+            .take_while(|one| shared.contains(*one))
+            .count();
         tests.spent |= own < tests.prompts.len();
         tests.prompts.truncate(own);
         tests

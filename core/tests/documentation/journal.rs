@@ -282,7 +282,7 @@ fn the_examples_are_lines_of_a_run_that_verifies_one_for_every_event() {
 const EVENTS: &str = "core/src/journal/event.rs";
 
 /// Where the shapes that several events share are defined, and under which heading they stand.
-const SHAPES: [(&str, &str, &str); 13] = [
+const SHAPES: [(&str, &str, &str); 14] = [
     ("### Usage", "core/src/study/usage.rs", "RoleUsage"),
     ("### Reused effects", EVENTS, "ReusedFrom"),
     ("### Paid answers", EVENTS, "PaidAnswer"),
@@ -296,6 +296,7 @@ const SHAPES: [(&str, &str, &str); 13] = [
     ("### Metrics", "core/src/study/metric.rs", "MetricSpec"),
     ("### Budgets", "core/src/study/budget.rs", "Budget"),
     ("### Branches", EVENTS, "Branch"),
+    ("### Tests", EVENTS, "Tests"),
 ];
 
 /// A table must name the fields of the type in its order, and say of each whether it may be absent.

@@ -342,10 +342,11 @@ fn a_raised_budget_tests_no_other_prompt_on_the_same_reserve() {
 
 #[test]
 fn a_certified_prompt_is_returned_though_it_is_no_finalist_any_more() {
-    let study = study(2, "capo", EFFORT, &format!("[confirm]\nfinalists = 1\n{}", &CONFIRM[10..]));
+    let study = study(2, "capo", EFFORT, &CONFIRM.replace("60", "60\nfinalists = 1"));
     let (kept, probe, seed) = (reserve(&study), probe(), CandidateId::of("Act."));
-    let of_test = |event: &Event| matches!(event, Event::Rollout(rollout) if kept.contains(&rollout.example));
-    *probe.effort.borrow_mut() = Some(|example| if example.starts_with('e') { 0.5 } else { 1.0 });
+    let cheap: Effort = |example| if example.starts_with('e') { 0.5 } else { 1.0 };
+    let dear: Effort = |example| if example.starts_with('e') { 3.0 } else { 1.0 };
+    *probe.effort.borrow_mut() = Some(cheap);
     let (first, lines) = run(study.clone(), &probe);
     let [safe] = &first.finished.certificates[..] else {
         panic!("one prompt is tested")
@@ -353,18 +354,19 @@ fn a_certified_prompt_is_returned_though_it_is_no_finalist_any_more() {
     assert!(safe.verdict == Verdict::Certified && safe.candidate != seed);
 
     // The same, as if the seed prompt had been tested before the search found better ones.
-    let before = events(&lines).iter().position(of_test).unwrap();
-    let of_seed = lines[before..].iter().zip(&events(&lines)[before..]);
-    let of_seed = of_seed.filter(|(_, event)| of_test(event));
+    let all = events(&lines);
+    let of_test = |event: &Event| matches!(event, Event::Rollout(rollout) if kept.contains(&rollout.example));
+    let before = all.iter().position(of_test).unwrap();
+    let of_seed = lines.iter().zip(&all).filter(|(_, event)| of_test(event));
     let of_seed = of_seed.map(|(line, _)| line.replace(&safe.candidate.to_string(), &seed.to_string()));
-    let lines = lines[..before].iter().cloned().chain(of_seed).collect();
-    *probe.effort.borrow_mut() = Some(|example| if example.starts_with('e') { 3.0 } else { 1.0 });
-    let (second, lines) = resume(study, &probe, lines, RunOptions::default());
-    let verdicts: Vec<_> = second.finished.certificates.iter().collect();
-    assert_eq!(verdicts.len(), 2, "{verdicts:?}");
-    assert_eq!((verdicts[0].candidate, verdicts[0].verdict), (seed, Verdict::Certified));
-    assert_eq!(verdicts[1].candidate, safe.candidate);
-    assert_ne!(verdicts[1].verdict, Verdict::Certified);
+    let cut = lines[..before].iter().cloned().chain(of_seed).collect();
+    *probe.effort.borrow_mut() = Some(dear);
+    let (second, lines) = resume(study, &probe, cut, RunOptions::default());
+    let certificates = &second.finished.certificates;
+    let candidates: Vec<CandidateId> = certificates.iter().map(|one| one.candidate).collect();
+    assert_eq!(candidates, [seed, safe.candidate]);
+    assert_eq!(certificates[0].verdict, Verdict::Certified);
+    assert_ne!(certificates[1].verdict, Verdict::Certified);
     assert_eq!(second.finished.best, Some(seed));
     block_on(verify(&lines)).unwrap();
 }
@@ -372,20 +374,27 @@ fn a_certified_prompt_is_returned_though_it_is_no_finalist_any_more() {
 #[test]
 fn a_branch_does_not_undo_a_test() {
     let study = || study(0, "capo", EFFORT, &CONFIRM.replace("60", "20\nfinalists = 1"));
+    let effort: Effort = |example| if example.starts_with('e') { 1.6 } else { 1.0 };
     let probe = probe();
     probe.held_out.set(30);
-    *probe.effort.borrow_mut() = Some(|example| if example.starts_with('e') { 1.6 } else { 1.0 });
+    *probe.effort.borrow_mut() = Some(effort);
     let (first, mut lines) = run(study(), &probe);
-    let certificate = &first.finished.certificates[0];
-    assert_eq!((certificate.verdict, certificate.untested), (Verdict::Undecided, false));
-    assert_ne!(certificate.candidate, CandidateId::of("Act."), "a branch shares it not");
+    let [one] = &first.finished.certificates[..] else {
+        panic!("one prompt is tested")
+    };
+    assert_eq!((one.verdict, one.untested), (Verdict::Undecided, false));
+    assert_ne!(one.candidate, CandidateId::of("Act."), "which a branch shares");
+    // A branch, and a branch of that.
     for _ in 0..2 {
-        lines = branch(&lines, 0, SteerEvent::default()).unwrap();
-        let (branched, longer) = resume(study(), &probe, lines, RunOptions::default());
-        let [one] = &branched.finished.certificates[..] else {
+        let branched = branch(&lines, 0, SteerEvent::default()).unwrap();
+        let (second, longer) = resume(study(), &probe, branched, RunOptions::default());
+        let [one] = &second.finished.certificates[..] else {
             panic!("one prompt is looked at")
         };
-        assert_eq!((one.verdict, one.untested, one.examples), (Verdict::Undecided, true, 0));
+        assert_eq!(
+            (one.verdict, one.untested, one.examples),
+            (Verdict::Undecided, true, 0)
+        );
         block_on(verify(&longer)).unwrap();
         lines = longer;
     }
@@ -399,23 +408,32 @@ fn other_thresholds_than_those_that_were_tested_are_not_certified_on_the_same_re
         (found.certificate.unwrap(), lines)
     };
     let steered = |lines: &[String], threshold: f64| {
-        let steer = SteerEvent {
+        let steer = Event::Steer(SteerEvent {
             thresholds: Some([("effort".to_owned(), threshold)].into()),
             ..SteerEvent::default()
-        };
-        let steer = serde_json::to_string(&Event::Steer(steer)).unwrap();
-        [lines, &[steer]].concat()
+        });
+        let mut lines = lines.to_vec();
+        lines.push(serde_json::to_string(&steer).unwrap());
+        lines
     };
     let (first, lines) = test("Act. care", Vec::new());
     assert_eq!(first.verdict, Verdict::Undecided);
     let looser = steered(&lines, 4.0);
     for prompt in ["Act. care", "Act. haste haste"] {
         let (one, _) = test(prompt, looser.clone());
-        assert_eq!((one.verdict, one.untested), (Verdict::Undecided, true), "{prompt}");
+        assert_eq!(
+            (one.verdict, one.untested),
+            (Verdict::Undecided, true),
+            "{prompt}"
+        );
     }
     assert_eq!(probe.rollouts(), 60, "what can certify nothing is not bought");
     assert_eq!(test("Act. care", steered(&looser, 1.6)).0, first);
-    assert!(test("Act. care", steered(&[], 4.0)).0.verdict == Verdict::Certified);
+
+    let begins = |line: &&String| !line.starts_with("{\"event\":\"rollout\"");
+    let before: Vec<String> = lines.iter().filter(begins).cloned().collect();
+    let (steered_first, _) = test("Act. care", steered(&before, 4.0));
+    assert_eq!(steered_first.verdict, Verdict::Certified);
 }
 
 #[test]

@@ -54,3 +54,47 @@ fn say_how_to_go_on(finished: &FinishedEvent, unmeasured: bool, resume: &Command
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use capo_core::study::{Format, Study};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_certified_prompt_that_misses_a_threshold_held_out_is_none_to_hand_over() {
+        let study = Study::parse(include_str!("../../../studies/help-desk.toml"), Format::Toml).unwrap();
+        let line = json!({
+            "event": "study", "schema": 1, "id": "", "study": study, "started_at": "", "workloads": {},
+        });
+        let mut state = RunState::default();
+        state.apply(&serde_json::from_value(line).unwrap(), 0).unwrap();
+        let candidate = "ab".repeat(32);
+        let of = |human_requests: f64| -> Ending {
+            let estimate = |mean: f64| json!({ "mean": mean, "standard_error": 0.0, "n": 40 });
+            let finished: FinishedEvent = serde_json::from_value(json!({
+                "status": "feasible", "best": candidate, "final_scores": {}, "multipliers": {}, "usage": {},
+                "evaluation": {
+                    "human_requests": estimate(human_requests),
+                    "excess_tools": estimate(0.0),
+                    "prompt_length": estimate(0.0),
+                },
+                "certificates": [{
+                    "candidate": candidate, "verdict": "certified", "confidence": 0.95, "reserve": 300,
+                    "examples": 300, "ended": true, "constraints": {},
+                }],
+            }))
+            .unwrap();
+            ending(
+                &state,
+                &finished,
+                &CommandLine::new("optimize", Path::new("study.toml")),
+            )
+        };
+        assert_eq!(of(0.3), Ending::Done);
+        assert_eq!(of(0.4), Ending::Infeasible);
+    }
+}

@@ -19,10 +19,10 @@ use crate::journal::{
     LeaveOutEvent, LineId, Origin, PaidAnswer, RolloutEvent, RoundEvent, SteerEvent, StudyEvent, Tests,
 };
 use crate::llm::FailureKind;
-use crate::study::{Constraint, Failures};
 use crate::study::budget::{Budget, Spent};
 use crate::study::ids::{CandidateId, Round};
 use crate::study::workload::Split;
+use crate::study::{Constraint, Failures};
 
 pub use ledger::{Ledger, Reused};
 pub use per_rollout::{PerRollout, Spread};
@@ -213,7 +213,8 @@ impl RunState {
             Event::Study(study) => {
                 self.rollouts.declare(&study.workloads, study.study.study.repeats);
                 let kept = study.workloads.iter();
-                let kept = kept.map(|(name, record)| (name.clone(), record.reserve.iter().cloned().collect()));
+                let kept =
+                    kept.map(|(name, record)| (name.clone(), record.reserve.iter().cloned().collect()));
                 self.reserve = kept.collect();
                 self.study = Some(Rc::new((**study).clone()));
             }

@@ -371,9 +371,9 @@ pub fn is_spent(state: &RunState) -> bool {
         let known = by_its_examples(state, one);
         known.is_some_and(|known| known.ended && known.verdict != Verdict::Certified)
     };
-    state.tests().is_some_and(|tests| {
-        tests.spent || !are_about_now(state, tests) || tests.prompts.iter().any(is_lost)
-    })
+    state
+        .tests()
+        .is_some_and(|tests| tests.spent || !are_about_now(state, tests) || tests.prompts.iter().any(is_lost))
 }
 
 /// The certificate of a prompt, whatever was tested before it.
