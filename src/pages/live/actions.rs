@@ -132,20 +132,24 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                     "Stop"
                 </button>
             </Show>
-            <Show when=move || has_rounds.get()>
-                <button type="button" disabled=move || is_forbidden.get() on:click=move |_| branching.set(true)>
-                    <svg viewBox="0 0 12 12" aria-hidden="true">
-                        <path
-                            d="M2.4 0v12M2.4 8.6C2.4 5 9.4 6.6 9.4 2"
-                            fill="none"
-                            stroke="currentColor"
-                            stroke-width="1.5"
-                        />
-                        <circle cx="9.4" cy="2" r="1.9"/>
-                    </svg>
-                    "Branch…"
-                </button>
-            </Show>
+            // There from the start, so that nothing moves when it can be pressed.
+            <button
+                type="button"
+                disabled=move || is_forbidden.get() || !has_rounds.get()
+                title=move || (!has_rounds.get()).then_some("Once a round has closed")
+                on:click=move |_| branching.set(true)
+            >
+                <svg viewBox="0 0 12 12" aria-hidden="true">
+                    <path
+                        d="M2.4 0v12M2.4 8.6C2.4 5 9.4 6.6 9.4 2"
+                        fill="none"
+                        stroke="currentColor"
+                        stroke-width="1.5"
+                    />
+                    <circle cx="9.4" cy="2" r="1.9"/>
+                </svg>
+                "Branch…"
+            </button>
             <Rerun run words="Rerun with changes…"/>
             <Deferred>
                 <PushToTeam run/>
