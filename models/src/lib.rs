@@ -59,6 +59,7 @@ mod table_checks;
 mod time;
 mod transport;
 pub mod vllm;
+mod written;
 mod yielding;
 
 pub use builder::{Builder, build};
@@ -75,4 +76,5 @@ pub use secret::{Keys, Redactor, Secret};
 pub use setup::{Setup, SetupError};
 pub use spec::{HeaderText, HeaderVariable, ModelSpec, ProviderName, schema};
 pub use table_checks::check_tables;
+pub use written::{WrittenHeader, WrittenRequest, write_request};
 pub use yielding::{Turn, Yielding};

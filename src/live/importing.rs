@@ -1,13 +1,9 @@
 //! Journals that become runs: from files, and branched off others.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use futures::channel::oneshot;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::spawn_local;
 
-use super::worker::WorkerHandle;
+use super::worker::carried_out;
 use crate::storage::{Storage, StorageError, lock};
 use crate::worker::protocol::{HowFar, Order, Report};
 
@@ -54,33 +50,19 @@ pub(super) async fn carry_out(
     beside: &JsValue,
     progress: impl Fn(HowFar) + 'static,
 ) -> Result<String, String> {
-    let (sender, receiver) = oneshot::channel();
-    let sender = RefCell::new(Some(sender));
-    let answer = Rc::new(move |answer: Result<String, String>| {
-        if let Some(sender) = sender.take() {
-            // Whoever asked may have gone elsewhere.
-            let _ = sender.send(answer);
+    let words = (
+        "keeps the journal",
+        "Nothing was imported and the file is unchanged.",
+    );
+    carried_out(order, beside, words, move |report| match report {
+        Report::Importing(how_far) => {
+            progress(how_far);
+            None
         }
-    });
-    let broke = Rc::clone(&answer);
-    let worker = WorkerHandle::new(
-        move |report| match report {
-            Report::Importing(how_far) => progress(how_far),
-            Report::Imported { run } => answer(run),
-            Report::Failed { message } => answer(Err(message)),
-            // Reports of runs.
-            _ => {}
-        },
-        move |reason| {
-            broke(Err(format!(
-                "The worker that keeps the journal stopped ({reason}). Nothing was imported and the file is \
-                 unchanged. Reload the page, then try again."
-            )));
-        },
-    )?;
-    worker.tell_with(order, beside);
-    let stopped = |_| "The worker stopped before the journal was kept. Nothing was imported.".to_owned();
-    receiver.await.map_err(stopped)?
+        Report::Imported { run } => Some(run),
+        _ => None,
+    })
+    .await
 }
 
 /// Deletes lines without a record, as an import leaves them whose tab was closed in its midst. Those

@@ -29,4 +29,4 @@ pub use orders::Ordered;
 pub use phase::{Pause, Phase};
 pub use run::{Inherited, Refusal, Run};
 pub use runs::{NewRun, Runs, fresh_id};
-pub use worker::{WorkerHandle, document_meta, prepare_worker};
+pub use worker::{WorkerHandle, document_meta, prepare_worker, written};

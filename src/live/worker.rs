@@ -4,11 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use capo_models::WrittenRequest;
+use futures::channel::oneshot;
 use leptos::prelude::{on_cleanup, set_timeout_with_handle};
 use wasm_bindgen::prelude::*;
 use web_sys::{ErrorEvent, Event, MessageEvent, Worker, WorkerOptions, WorkerType};
 
-use crate::worker::protocol::{Message, Order, Report, stamp};
+use crate::worker::protocol::{Asked, Message, Order, Report, stamp};
 
 thread_local! {
     static SPARE: RefCell<Option<Spare>> = const { RefCell::new(None) };
@@ -129,6 +131,59 @@ impl Drop for WorkerHandle {
         self.worker.set_onerror(None);
         self.worker.terminate();
     }
+}
+
+/// Has a worker of its own carry out one order, and returns what `answer` finds in its reports. `does` says in words what the
+/// worker is for, and `left` what becomes of that when it stops.
+///
+/// # Errors
+/// What the answer says, or that there is none, in words.
+pub(super) async fn carried_out<T: 'static>(
+    order: &Order,
+    beside: &JsValue,
+    (does, left): (&'static str, &'static str),
+    answer: impl Fn(Report) -> Option<Result<T, String>> + 'static,
+) -> Result<T, String> {
+    let (sender, receiver) = oneshot::channel();
+    let sender = RefCell::new(Some(sender));
+    let tell = Rc::new(move |answer: Result<T, String>| {
+        if let Some(sender) = sender.take() {
+            // Whoever asked may have gone elsewhere.
+            let _ = sender.send(answer);
+        }
+    });
+    let broke = Rc::clone(&tell);
+    let worker = WorkerHandle::new(
+        move |report| match report {
+            Report::Failed { message } => tell(Err(message)),
+            report => {
+                if let Some(answer) = answer(report) {
+                    tell(answer);
+                }
+            }
+        },
+        move |reason| {
+            broke(Err(format!(
+                "The worker that {does} stopped ({reason}). {left} Reload the page, then try again."
+            )));
+        },
+    )?;
+    worker.tell_with(order, beside);
+    let stopped = |_| format!("The worker that {does} stopped. {left}");
+    receiver.await.map_err(stopped)?
+}
+
+/// How a model is asked, as only a worker knows.
+///
+/// # Errors
+/// Why there is no such call, in words.
+pub async fn written(asked: Asked) -> Result<WrittenRequest, String> {
+    let words = ("writes calls", "Nothing was downloaded.");
+    carried_out(&Order::Write(asked), &JsValue::UNDEFINED, words, |report| match report {
+        Report::Written { request } => Some(request),
+        _ => None,
+    })
+    .await
 }
 
 fn start() -> Result<Worker, String> {

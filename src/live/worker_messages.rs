@@ -58,6 +58,7 @@ impl Run {
                 | Report::Importing(_)
                 | Report::Imported { .. }
                 | Report::Looked { .. }
+                | Report::Written { .. }
                 | Report::KeptBenchmark { .. }
                 | Report::Duplicates { .. }
                 | Report::Probed { .. },

@@ -1,11 +1,13 @@
-//! A prompt as a call of the model that it was measured with.
+//! A prompt as the call of the model that it was measured with.
 
 use capo_core::ids::CandidateId;
 use capo_core::llm::Role;
 use capo_core::run_state::RunState;
-use capo_models::ProviderName;
-use capo_models::providers::{Api, Key};
+use capo_models::providers::Api;
+use capo_models::{ProviderName, WrittenRequest};
 use serde_json::{Value, json};
+
+use crate::worker::protocol::Asked;
 
 /// What the call is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,109 +31,46 @@ impl Language {
     }
 }
 
-/// A request over HTTP.
-struct Call {
-    url: String,
-    /// Name, what stands before the key, and the variable that holds it.
-    key: Option<(&'static str, &'static str, String)>,
-    version: Option<(&'static str, &'static str)>,
-    body: Value,
-    /// Where the text lies in what is answered; Python and TypeScript write it alike.
-    text: &'static str,
-}
-
-/// The call of a prompt by the task agent's model, with the study's message in place of an example's.
+/// What the task agent's model is asked with a prompt, the study's message in place of an example's.
 ///
 /// # Errors
-/// When the agent is no model of a provider, in words.
-pub fn call(state: &RunState, prompt: CandidateId, language: Language) -> Result<String, String> {
+/// When an example is more than one call of a model, in words.
+pub fn asked(state: &RunState, prompt: CandidateId) -> Result<Asked, String> {
     let study = &state.study().ok_or("There is no study yet.")?.study;
     let prompt = state.candidate(&prompt).ok_or("There is no prompt yet.")?;
-    let table = study
-        .models
-        .get(&Role::Agent)
-        .ok_or("No model of a provider is this study’s agent.")?;
+    let kind = capo_workloads::of(&study.workload);
+    if kind.is_some_and(|kind| kind.own_agent) {
+        return Err(
+            "An agent of your own does the examples: what it asks of which model is not known here."
+                .to_owned(),
+        );
+    }
+    let table = study.models.get(&Role::Agent);
+    let table = table.filter(|_| kind.is_some_and(|kind| kind.one_call)).ok_or(
+        "An example of this study is a conversation with tools or rules of its workload, which one call would leave out.",
+    )?;
     let message = study.workload.get("user").and_then(Value::as_str);
-    let message = message
-        .filter(|message| message.contains("{{"))
-        .unwrap_or("Hello");
-    let write: fn(&Call) -> String = match language {
-        Language::Curl => curl,
-        Language::Python => python,
-        Language::TypeScript => typescript,
-    };
-    Ok(write(&of_table(table, &prompt.prompt, message)?))
+    Ok(Asked {
+        table: table.clone(),
+        prompt: prompt.prompt.to_string(),
+        message: message.unwrap_or_default().to_owned(),
+    })
 }
 
-fn of_table(table: &Value, prompt: &str, message: &str) -> Result<Call, String> {
+/// A request in a language, of the model of a table.
+pub fn code(request: &WrittenRequest, table: &Value, language: Language) -> String {
     let provider = table["provider"].as_str().and_then(ProviderName::find);
-    let provider = provider
-        .map(ProviderName::get)
-        .filter(|provider| !provider.in_process)
-        .ok_or(
-            "Only models behind an API can be called: this agent’s is simulated or runs in this process.",
-        )?;
-    let base = table["base_url"]
-        .as_str()
-        .or(provider.base_url)
-        .unwrap_or_default();
-    // A shell would take what begins like an option for one.
-    if !base
-        .get(..4)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
-    {
-        return Err("This study’s agent has no address over HTTP.".to_owned());
-    }
-    let root = provider.root(base);
-    let model = table["model"].as_str().unwrap_or_default();
-    let variable = match (table["api_key_env"].as_str(), provider.key) {
-        (Some(stated), _) => Some(stated.to_owned()),
-        (None, Key::Required(usual)) => Some(usual.to_owned()),
-        (None, Key::Optional(_) | Key::None) => None,
+    // Where the text lies in what is answered. Thoughts come before it.
+    let text = match provider.map(|provider| provider.get().api) {
+        Some(Api::Anthropic) => r#"["content"][-1]["text"]"#,
+        Some(Api::Gemini) => r#"["candidates"][0]["content"]["parts"][-1]["text"]"#,
+        Some(Api::OpenAi) | None => r#"["choices"][0]["message"]["content"]"#,
     };
-    // A study may be a stranger's, and what is no name would be run by a shell.
-    let is_name = |name: &String| name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_');
-    let variable = variable.filter(is_name);
-    let user = json!({ "role": "user", "content": message });
-    let limit = table["max_tokens"].as_u64();
-    let mut call = match provider.api {
-        Api::Anthropic => Call {
-            url: format!("{root}/messages"),
-            key: variable.map(|variable| ("x-api-key", "", variable)),
-            version: Some(("anthropic-version", "2023-06-01")),
-            body: json!({ "model": model, "max_tokens": limit.unwrap_or(4096), "system": prompt, "messages": [user] }),
-            text: r#"["content"][0]["text"]"#,
-        },
-        Api::Gemini => Call {
-            url: format!("{root}/models/{model}:generateContent"),
-            key: variable.map(|variable| ("x-goog-api-key", "", variable)),
-            version: None,
-            body: json!({
-                "systemInstruction": { "parts": [{ "text": prompt }] },
-                "contents": [{ "role": "user", "parts": [{ "text": message }] }],
-                "generationConfig": {},
-            }),
-            text: r#"["candidates"][0]["content"]["parts"][0]["text"]"#,
-        },
-        Api::OpenAi => Call {
-            url: format!("{root}/chat/completions"),
-            key: variable.map(|variable| ("Authorization", "Bearer ", variable)),
-            version: None,
-            body: json!({ "model": model, "messages": [{ "role": "system", "content": prompt }, user] }),
-            text: r#"["choices"][0]["message"]["content"]"#,
-        },
-    };
-    let (settings, most) = match provider.api {
-        Api::Gemini => (&mut call.body["generationConfig"], "maxOutputTokens"),
-        Api::OpenAi | Api::Anthropic => (&mut call.body, provider.max_tokens),
-    };
-    if let Some(temperature) = table["temperature"].as_f64() {
-        settings["temperature"] = temperature.into();
+    match language {
+        Language::Curl => curl(request),
+        Language::Python => python(request, text),
+        Language::TypeScript => typescript(request, &text.replace("[-1]", ".at(-1)")),
     }
-    if let Some(limit) = limit {
-        settings[most] = limit.into();
-    }
-    Ok(call)
 }
 
 /// Strings and numbers alone: what JSON writes of them, Python and TypeScript read.
@@ -139,125 +78,157 @@ fn written(value: &Value) -> String {
     format!("{value:#}")
 }
 
-fn curl(call: &Call) -> String {
+/// In quotes within which a shell reads nothing: a study may be a stranger's.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+fn curl(request: &WrittenRequest) -> String {
     let mut lines = vec![
-        format!("curl '{}' \\", call.url.replace('\'', "%27")),
-        "  -H \"Content-Type: application/json\" \\".to_owned(),
+        format!("curl {} \\", quoted(&request.url)),
+        "  -H 'content-type: application/json' \\".to_owned(),
     ];
-    if let Some((name, value)) = call.version {
-        lines.push(format!("  -H \"{name}: {value}\" \\"));
-    }
-    if let Some((name, before, variable)) = &call.key {
-        lines.push(format!("  -H \"{name}: {before}${variable}\" \\"));
+    for header in &request.headers {
+        let said = quoted(&format!("{}: {}", header.name, header.text));
+        let value = header
+            .variable
+            .as_ref()
+            .map(|variable| format!("\"${variable}\""));
+        lines.push(format!("  -H {said}{} \\", value.unwrap_or_default()));
     }
     // No line of JSON is its end.
-    lines.push(format!("  -d @- <<'END'\n{}\nEND\n", written(&call.body)));
+    lines.push(format!("  -d @- <<'END'\n{}\nEND\n", written(&request.body)));
     lines.join("\n")
 }
 
-/// Name and value of every header, as Python and TypeScript write them, with the key out of `environment`.
-fn headers(call: &Call, environment: &str) -> String {
-    let mut headers = vec!["\"Content-Type\": \"application/json\"".to_owned()];
-    headers.extend(
-        call.version
-            .map(|(name, value)| format!("\"{name}\": \"{value}\"")),
-    );
-    let key = call.key.as_ref();
-    headers.extend(
-        key.map(|(name, before, variable)| {
-            format!("\"{name}\": \"{before}\" + {environment}[\"{variable}\"]")
-        }),
-    );
+/// Name and value of every header, as Python and TypeScript write them. `variable` writes the value of a variable, which may
+/// be unset or not.
+fn headers(request: &WrittenRequest, variable: fn(&str, bool) -> String) -> String {
+    let mut headers = vec!["\"content-type\": \"application/json\"".to_owned()];
+    headers.extend(request.headers.iter().map(|header| {
+        let value = header.variable.as_ref();
+        let value = value.map(|name| format!(" + {}", variable(name, header.optional)));
+        let (name, text) = (json!(header.name), json!(header.text));
+        format!("{name}: {text}{}", value.unwrap_or_default())
+    }));
     headers.join(", ")
 }
 
-fn python(call: &Call) -> String {
+fn python(request: &WrittenRequest, text: &str) -> String {
+    let variable = |name: &str, optional: bool| {
+        if optional {
+            format!("os.environ.get(\"{name}\", \"\")")
+        } else {
+            format!("os.environ[\"{name}\"]")
+        }
+    };
     format!(
         "import json\nimport os\nimport urllib.request\n\nbody = {}\nheaders = {{{}}}\n\
          request = urllib.request.Request({}, json.dumps(body).encode(), headers)\n\
          with urllib.request.urlopen(request) as response:\n    answer = json.load(response)\n\
-         print(answer{})\n",
-        written(&call.body),
-        headers(call, "os.environ"),
-        written(&json!(call.url)),
-        call.text
+         print(answer{text})\n",
+        written(&request.body),
+        headers(request, variable),
+        json!(request.url),
     )
 }
 
-fn typescript(call: &Call) -> String {
+fn typescript(request: &WrittenRequest, text: &str) -> String {
+    let variable = |name: &str, optional: bool| {
+        let otherwise = if optional { " ?? \"\"" } else { "" };
+        format!("(process.env[\"{name}\"]{otherwise})")
+    };
     format!(
         "const body = {};\nconst headers = {{ {} }};\n\
          const response = await fetch({}, {{ method: \"POST\", headers, body: JSON.stringify(body) }});\n\
-         const answer: any = await response.json();\nconsole.log(answer{});\n",
-        written(&call.body),
-        headers(call, "process.env"),
-        written(&json!(call.url)),
-        call.text
+         const answer: any = await response.json();\nconsole.log(answer{text});\n",
+        written(&request.body),
+        headers(request, variable),
+        json!(request.url),
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use capo_core::journal::Event;
+    use capo_core::reading::lineage;
+    use capo_models::write_request;
+
     use super::*;
+    use crate::run::fixture::{events, fold};
+
+    fn of(table: &Value, prompt: &str, language: Language) -> String {
+        let request = write_request(table, prompt, "{{ question }}");
+        code(&request.expect("a request"), table, language)
+    }
 
     #[test]
     fn a_call_names_the_key_and_holds_the_prompt_unchanged() {
         let prompt = "Say “no”.\nEND\n'''\"\\";
-        let table =
-            json!({ "provider": "openai", "model": "gpt-5-mini", "temperature": 0.2, "max_tokens": 50 });
-        let call = of_table(&table, prompt, "{{ question }}").unwrap();
-        assert_eq!(call.url, "https://api.openai.com/v1/chat/completions");
-        assert_eq!(call.body["temperature"], 0.2);
-        assert_eq!(call.body["max_completion_tokens"], 50);
-        for (text, before, after) in [
-            (curl(&call), "<<'END'\n", "\nEND\n"),
-            (python(&call), "body = ", "\nheaders"),
-            (typescript(&call), "body = ", ";\nconst headers"),
+        let table = json!({ "provider": "openai", "model": "gpt-4.1-mini", "temperature": 0.2 });
+        for (language, before, after) in [
+            (Language::Curl, "<<'END'\n", "\nEND\n"),
+            (Language::Python, "body = ", "\nheaders"),
+            (Language::TypeScript, "body = ", ";\nconst headers"),
         ] {
+            let text = of(&table, prompt, language);
             assert!(text.contains("OPENAI_API_KEY"), "{text}");
             let (_, rest) = text.split_once(before).unwrap();
             let (body, _) = rest.rsplit_once(after).unwrap();
             let body: Value = serde_json::from_str(body).unwrap();
-            assert_eq!(body["messages"][0]["content"], prompt);
-            assert_eq!(body["messages"][1]["content"], "{{ question }}");
+            assert_eq!(body["temperature"], 0.2);
+            let messages = body["messages"].to_string();
+            for said in [json!(prompt), json!("{{ question }}")] {
+                assert!(messages.contains(&said.to_string()), "{messages}");
+            }
         }
     }
 
     #[test]
-    fn each_provider_is_called_as_its_api_wants_it() {
-        let of = |table: Value| of_table(&table, "Help.", "Hello");
-        let claude = of(json!({ "provider": "anthropic", "model": "claude-x" })).unwrap();
-        assert!(curl(&claude).contains("x-api-key: $ANTHROPIC_API_KEY"));
-        assert_eq!(
-            (&claude.body["system"], &claude.body["max_tokens"]),
-            (&json!("Help."), &json!(4096))
-        );
-        let gemini = of(json!({ "provider": "gemini", "model": "gemini-x", "max_tokens": 9 })).unwrap();
-        assert!(gemini.url.ends_with("/v1beta/models/gemini-x:generateContent"));
-        assert_eq!(gemini.body["generationConfig"]["maxOutputTokens"], 9);
-        let strange =
-            json!({ "provider": "openai", "model": "m", "base_url": "http://x/'$(y)", "api_key_env": "A;B" });
-        let strange = curl(&of(strange).unwrap());
-        assert!(
-            strange.starts_with("curl 'http://x/%27$(y)/chat/completions'"),
-            "{strange}"
-        );
-        assert!(!strange.contains("A;B"), "{strange}");
+    fn no_part_of_a_table_is_run_by_a_shell() {
+        let table = json!({
+            "provider": "openai", "model": "m", "base_url": "http://x/$(y)",
+            "headers": { "X-`id`": "it's $(id)", "X-Gate": { "env": "GATE_KEY" } },
+        });
+        let text = of(&table, "Help.", Language::Curl);
+        for written in [
+            "curl 'http://x/$(y)/chat/completions' \\\n",
+            "-H 'x-`id`: it'\\''s $(id)' \\\n",
+            "-H 'x-gate: '\"$GATE_KEY\" \\\n",
+        ] {
+            assert!(text.contains(written), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_nobody_need_have_may_be_unset() {
+        let ollama = json!({ "provider": "ollama", "model": "m" });
+        let python = of(&ollama, "Help.", Language::Python);
+        let key = "\"Bearer \" + os.environ.get(\"OLLAMA_API_KEY\", \"\")";
+        assert!(python.contains(key), "{python}");
         let own =
             json!({ "provider": "openai-compatible", "model": "m", "base_url": "http://127.0.0.1:8000/v1/" });
-        let own = of(own).unwrap();
-        assert_eq!(own.url, "http://127.0.0.1:8000/v1/chat/completions");
-        assert!(!python(&own).contains("os.environ"));
-        for (provider, base) in [
-            ("ollama", "http://x:1/v1"),
-            ("ollama", "http://x:1"),
-            ("mistral", "http://x:1/v1/"),
+        let python = of(&own, "Help.", Language::Python);
+        assert!(
+            python.contains("\"http://127.0.0.1:8000/v1/chat/completions\""),
+            "{python}"
+        );
+        assert!(!python.contains("os.environ"), "{python}");
+    }
+
+    #[test]
+    fn what_takes_more_than_one_call_is_not_written_as_one() {
+        let mut events = events(|_| {}, None);
+        for (kind, said) in [
+            ("desk", "conversation with tools"),
+            ("external", "agent of your own"),
         ] {
-            let call = of(json!({ "provider": provider, "model": "m", "base_url": base })).unwrap();
-            assert_eq!(call.url, "http://x:1/v1/chat/completions");
+            if let Event::Study(started) = &mut events[0] {
+                started.study.workload.insert("kind".into(), kind.into());
+            }
+            let state = fold(&events);
+            let refused = asked(&state, lineage::seed(&state).unwrap()).unwrap_err();
+            assert!(refused.contains(said), "{refused}");
         }
-        assert!(of(json!({ "provider": "simulated", "model": "sim-medium" })).is_err());
-        assert!(of(json!({ "provider": "openai", "model": "m", "base_url": "-K/etc/x" })).is_err());
-        assert!(of(json!({ "provider": "openai-compatible", "model": "m" })).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! How a prompt came to be: every rewrite on the way from the seed.
+//! How a prompt came to be: every rewrite on the way from where its search began.
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::Origin;
@@ -16,17 +16,36 @@ use crate::format;
 /// A rewrite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
+    /// What was rewritten.
+    pub parent: CandidateId,
+    /// What came of it.
+    pub child: CandidateId,
     /// "Round 2: f36b0b became 432e82."
     pub heading: Sentence,
     /// What the critic said before it; empty where no feedback led to it.
     pub said: String,
-    /// What it changed of the prompt.
-    pub diff: PromptDiff,
     /// What that did to the objective and to every cost, on the examples of its round.
     pub figures: String,
 }
 
-/// The rewrites that led from the seed to a prompt, the first one first.
+impl Step {
+    /// What it changed of the prompt.
+    pub fn diff(&self, state: &RunState) -> Option<PromptDiff> {
+        let [before, after] = [self.parent, self.child].map(|prompt| state.candidate(&prompt));
+        Some(PromptDiff::new(&before?.prompt, &after?.prompt))
+    }
+
+    /// What is rewritten by it, of the first one.
+    pub fn begins_with(&self, state: &RunState) -> &'static str {
+        match state.candidate(&self.parent).map(|parent| parent.origin) {
+            Some(Origin::Seed) => "the seed",
+            Some(Origin::From) => "a prompt of an earlier run",
+            _ => "a prompt without a parent",
+        }
+    }
+}
+
+/// The rewrites that led to a prompt, the first one first.
 pub fn story(state: &RunState, to: CandidateId) -> Vec<Step> {
     let course = lineage::course(state, to);
     let steps = course.windows(2).filter_map(|pair| step(state, pair[0], pair[1]));
@@ -34,7 +53,7 @@ pub fn story(state: &RunState, to: CandidateId) -> Vec<Step> {
 }
 
 fn step(state: &RunState, parent: CandidateId, child: CandidateId) -> Option<Step> {
-    let (before, after) = (state.candidate(&parent)?, state.candidate(&child)?);
+    let after = state.candidate(&child)?;
     let round = after.round;
     let draft = state
         .rewrites()
@@ -55,13 +74,14 @@ fn step(state: &RunState, parent: CandidateId, child: CandidateId) -> Option<Ste
         format!("{}.", format::capitalized(&changes.join("; ")))
     });
     Some(Step {
+        parent,
+        child,
         heading: Sentence::new(format!("Round {}: ", written_in(after)))
             .prompt(parent)
             .text(" became ")
             .prompt(child)
             .text("."),
         said: said.map_or_else(String::new, |said| said.trim().to_owned()),
-        diff: PromptDiff::new(&before.prompt, &after.prompt),
         figures: figures.unwrap_or_default(),
     })
 }
@@ -114,7 +134,8 @@ mod tests {
                 "{}",
                 step.heading
             );
-            let kept = step.diff.segments.iter();
+            let diff = step.diff(&state).unwrap();
+            let kept = diff.segments.iter();
             let kept = kept.filter(|segment| segment.change != Change::Deleted);
             let text: String = kept.map(|segment| segment.text.as_str()).collect();
             assert_eq!(text, *state.candidate(child).unwrap().prompt);
@@ -126,7 +147,23 @@ mod tests {
             );
         }
         let seed = lineage::seed(&state).unwrap();
+        assert_eq!(story[0].begins_with(&state), "the seed");
         assert!(super::story(&state, seed).is_empty());
+    }
+
+    #[test]
+    fn a_story_may_begin_with_a_prompt_of_an_earlier_run() {
+        let mut events = events(|_| {}, None);
+        for event in &mut events {
+            if let Event::Candidate(candidate) = event
+                && candidate.origin == Origin::Seed
+            {
+                candidate.origin = Origin::From;
+            }
+        }
+        let state = fold(&events);
+        let story = story(&state, state.finished().unwrap().best.unwrap());
+        assert_eq!(story[0].begins_with(&state), "a prompt of an earlier run");
     }
 
     #[test]

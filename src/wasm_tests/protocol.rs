@@ -6,9 +6,10 @@
 use capo_core::journal::SteerEvent;
 use capo_core::llm::Role;
 use capo_core::metric::MetricSpec;
+use capo_models::WrittenRequest;
 use capo_web::keys::{Destination, Keys};
 use capo_web::storage::RunStatus;
-use capo_web::worker::protocol::{DataFiles, HowFar, Looked, Message, Order, ProbeFailure, Report, stamp};
+use capo_web::worker::protocol::{Asked, DataFiles, HowFar, Looked, Message, Order, ProbeFailure, Report, stamp};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -55,6 +56,11 @@ fn orders_arrive_as_they_were_given() {
             prompt: "Be brief.".into(),
             seed: 1,
         },
+        Order::Write(Asked {
+            table: json!({ "provider": "openai" }),
+            prompt: "Be brief.".into(),
+            message: "{{ question }}".into(),
+        }),
         Order::Files {
             changed: [("rows.csv".into(), Some("a\n1".into())), ("old.csv".into(), None)].into(),
         },
@@ -116,6 +122,13 @@ fn reports_arrive_as_they_were_made() {
             answer: Err(ProbeFailure {
                 message: "refused".into(),
                 unreachable: true,
+            }),
+        },
+        Report::Written {
+            request: Ok(WrittenRequest {
+                url: "https://api.openai.com/v1".into(),
+                headers: Vec::new(),
+                body: json!({ "model": "m" }),
             }),
         },
         Report::Looked {

@@ -23,7 +23,7 @@ use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 pub(crate) use self::look::ADVICE;
 #[cfg(test)]
 pub(crate) use self::look::look;
-use self::protocol::{DataFiles, Message, Order, ProbeFailure, Report, stamp};
+use self::protocol::{Asked, DataFiles, Message, Order, ProbeFailure, Report, stamp};
 use self::session::Session;
 use self::work::Work;
 pub(crate) use self::work::torn;
@@ -177,6 +177,13 @@ fn take(order: Order, attached: JsValue) {
                 ticket,
                 answer: probe(role, &table, &keys).await,
             });
+        }),
+        Order::Write(Asked {
+            table,
+            prompt,
+            message,
+        }) => report(&Report::Written {
+            request: capo_models::write_request(&table, &prompt, &message),
         }),
         Order::TryAgent {
             ticket,

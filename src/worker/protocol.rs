@@ -7,7 +7,7 @@ use capo_core::journal::SteerEvent;
 use capo_core::llm::Role;
 use capo_core::metric::MetricSpec;
 use capo_core::study::Table;
-use capo_models::Notice;
+use capo_models::{Notice, WrittenRequest};
 use js_sys::Array;
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
@@ -159,6 +159,8 @@ pub enum Order {
         /// The keys it needs.
         keys: Keys,
     },
+    /// Say how a model is asked by a prompt and a message.
+    Write(Asked),
     /// Have an agent of the user's own do one example.
     TryAgent {
         /// Comes back in the answer.
@@ -170,6 +172,17 @@ pub enum Order {
         /// The study's seed.
         seed: u64,
     },
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Its table as in a study.
+    pub table: serde_json::Value,
+    /// The system prompt.
+    pub prompt: String,
+    /// The message after it.
+    pub message: String,
 }
 
 /// From a worker to the page.
@@ -238,6 +251,11 @@ pub enum Report {
     KeptBenchmark {
         /// What is wrong with the files, or why they are not kept.
         kept: Result<(), String>,
+    },
+    /// Answer to [`Order::Write`].
+    Written {
+        /// The request, or why there is none.
+        request: Result<WrittenRequest, String>,
     },
     /// Answer to [`Order::Unsaved`].
     Unsaved {

@@ -26,6 +26,8 @@ pub struct Kind {
     pub files: &'static [&'static str],
     /// Whether an agent of the user's own does the examples, and no model of the role `agent`.
     pub own_agent: bool,
+    /// Whether an example is one call of the agent: the prompt, then the message that the setting `user` is a template of.
+    pub one_call: bool,
     /// Whether the simulated models know what it asks of a model.
     pub simulated: bool,
     /// Whether it reads files that every study of it shares, too large to be brought along by each.
@@ -67,6 +69,7 @@ impl Kind {
             beginning,
             files: &[],
             own_agent: false,
+            one_call: false,
             simulated: true,
             shares_files: false,
             about: |_| None,

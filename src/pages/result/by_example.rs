@@ -1,9 +1,10 @@
-//! Plate F: the best prompt beside the seed prompt, example by example.
+//! The best prompt beside the seed prompt, example by example.
 
 use capo_core::reading::metrics::StudiedMetric;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
+use super::prompt::Best;
 use super::take_away::file_name;
 use crate::components::{Spacer, Window};
 use crate::download;
@@ -49,8 +50,21 @@ impl Filter {
 
 /// Every held-out example with both prompts, and where each can be read.
 #[component]
-pub(super) fn ByExamplePlate(run: Run) -> impl IntoView {
-    let found = Memo::new(move |_| run.read(|folded| ByExample::best_and_seed(&folded.state)));
+pub(super) fn ByExamplePlate(
+    run: Run,
+    /// What there is to show.
+    found: Memo<Option<ByExample>>,
+    /// The letter of the plate.
+    letter: Signal<&'static str>,
+) -> impl IntoView {
+    let best = Memo::new(move |_| run.read(|folded| Best::of(folded).map(|best| best.called())));
+    let best = move || best.get().unwrap_or("best prompt");
+    // Examples of further workloads are measured by other metrics.
+    let of_one = move || {
+        let workload = found.with(|found| found.as_ref()?.workload.clone());
+        workload
+            .map(|name| format!(" Only the examples of “{name}”, which measures the objective, are listed."))
+    };
     let filter = RwSignal::new(Filter::All);
     let places = Memo::new(move |_| {
         let filter = filter.get();
@@ -113,12 +127,17 @@ pub(super) fn ByExamplePlate(run: Run) -> impl IntoView {
     };
     view! {
         <Show when=move || found.with(Option::is_some)>
-            <section class="plate" id="plate-F" tabindex="-1" aria-labelledby="title-F">
+            <section
+                class="plate"
+                id=move || format!("plate-{}", letter.get())
+                tabindex="-1"
+                aria-labelledby="by-example-title"
+            >
                 <header class="row">
-                    <h2 class="pt" id="title-F">
-                        <span class="letter" aria-hidden="true">"F"</span>
+                    <h2 class="pt" id="by-example-title">
+                        <span class="letter" aria-hidden="true">{letter}</span>
                         <span>
-                            "Example by example " <span class="unit">"held out, seed → best prompt"</span>
+                            "Example by example " <span class="unit">"held out, seed → " {best}</span>
                         </span>
                     </h2>
                     <div class="row">
@@ -158,8 +177,8 @@ pub(super) fn ByExamplePlate(run: Run) -> impl IntoView {
                 </div>
                 <p class="reading">
                     "Became: by the objective, else by the costs. A threshold holds for the mean, so single examples may be over it. \
-                     Each leads to its trace with the best prompt."
-                    {left_out}
+                     Each leads to its trace with the "
+                    {best} "." {of_one} {left_out}
                 </p>
                 {move || failed.get().map(|why| view! { <p class="note is-i" role="alert">{why}</p> })}
             </section>

@@ -1,28 +1,33 @@
-//! Plate C: paired differences against the seed prompt, and the table every comparison uses.
+//! Paired differences against the seed prompt, and the table every comparison uses.
 
-use capo_core::reading::comparison::{self, Difference};
-use capo_core::workload::Split;
+use capo_core::reading::comparison::Difference;
 use leptos::prelude::*;
 
 use crate::charts::interval::{Interval, IntervalData};
 use crate::charts::unit::Unit;
 use crate::format::Quantity;
-use crate::live::Run;
 use crate::run::paired;
 use crate::run::studied::Shown as _;
 
 /// The best prompt minus the seed prompt on the held-out examples.
 #[component]
-pub(super) fn SeedPlate(run: Run) -> impl IntoView {
-    let differences = Memo::new(move |_| {
-        run.read(|folded| comparison::best_minus_seed(&folded.state, Split::Evaluate).metrics)
-    });
+pub(super) fn SeedPlate(
+    /// By metric.
+    differences: Memo<Vec<Difference>>,
+    /// The letter of the plate.
+    letter: Signal<&'static str>,
+) -> impl IntoView {
     view! {
         <Show when=move || differences.with(|differences| !differences.is_empty())>
-            <section class="plate" id="plate-C" tabindex="-1" aria-labelledby="title-C">
+            <section
+                class="plate"
+                id=move || format!("plate-{}", letter.get())
+                tabindex="-1"
+                aria-labelledby="seed-title"
+            >
                 <header>
-                    <h2 class="pt" id="title-C">
-                        <span class="letter" aria-hidden="true">"C"</span>
+                    <h2 class="pt" id="seed-title">
+                        <span class="letter" aria-hidden="true">{letter}</span>
                         <span>"Against the seed prompt"</span>
                     </h2>
                     <span class="now quiet">"best prompt − seed"</span>

@@ -13,6 +13,8 @@ mod take_away;
 mod trade_off;
 mod verdict;
 
+use capo_core::reading::comparison;
+use capo_core::workload::Split;
 use leptos::prelude::*;
 
 use self::by_example::ByExamplePlate;
@@ -27,7 +29,20 @@ use self::trade_off::TradeOffPlate;
 use self::verdict::Verdict;
 use crate::components::{Deferred, RunHead, RunNotices, page_title, with_run};
 use crate::live::Run;
+use crate::run::by_example::ByExample;
 use crate::run::outcome::Outcome;
+use crate::run::story::story;
+
+/// What plates are called, in the order in which they are shown.
+const LETTERS: [&str; 8] = ["A", "B", "C", "D", "E", "F", "G", "H"];
+
+/// The letter of a plate that comes after so many others, and after those of `more` that are shown.
+fn letter<const N: usize>(others: usize, more: [Memo<bool>; N]) -> Signal<&'static str> {
+    Signal::derive(move || {
+        let shown = more.iter().filter(|shown| shown.get()).count();
+        LETTERS.get(others + shown).copied().unwrap_or_default()
+    })
+}
 
 /// The result of the run its address names.
 #[component]
@@ -52,6 +67,18 @@ fn ResultOf(run: Run) -> impl IntoView {
                 .is_some_and(|outcome| outcome.rows.iter().any(|row| row.best.is_some()))
         })
     });
+    let differences = Memo::new(move |_| {
+        run.read(|folded| comparison::best_minus_seed(&folded.state, Split::Evaluate).metrics)
+    });
+    let pairs = Memo::new(move |_| run.read(|folded| ByExample::best_and_seed(&folded.state)));
+    let steps = Memo::new(move |_| {
+        let told = run.read(|folded| Some(story(&folded.state, folded.state.finished()?.best?)));
+        told.unwrap_or_default()
+    });
+    // Of the plates that are not always there; what is far down is read when its turn comes.
+    let differs = Memo::new(move |_| measured.get() && differences.with(|found| !found.is_empty()));
+    let paired = Memo::new(move |_| measured.get() && pairs.with(Option::is_some));
+    let told = Memo::new(move |_| steps.with(|steps| !steps.is_empty()));
     view! {
         <RunHead run/>
         <RunNotices run/>
@@ -63,22 +90,37 @@ fn ResultOf(run: Run) -> impl IntoView {
             <div class="stack">
                 <Show when=move || measured.get()>
                     <HeldOutPlate outcome/>
-                    <SeedPlate run/>
-                    <OtherRunPlate run/>
+                    <SeedPlate differences letter=letter(2, [])/>
+                    <OtherRunPlate run letter=letter(2, [differs])/>
                 </Show>
-                <CostsPlate run letter=Signal::derive(move || if measured.get() { "E" } else { "B" })/>
+                <CostsPlate run letter=letter(1, [measured, differs, measured])/>
             </div>
         </div>
         <Show when=move || measured.get()>
             <Deferred>
-                <ByExamplePlate run/>
+                <ByExamplePlate run found=pairs letter=letter(4, [differs])/>
             </Deferred>
         </Show>
         <Deferred>
-            <StoryPlate run letter=Signal::derive(move || if measured.get() { "G" } else { "C" })/>
+            <StoryPlate run steps letter=letter(2, [measured, differs, measured, paired])/>
         </Deferred>
         <Deferred>
-            <TradeOffPlate run letter=Signal::derive(move || if measured.get() { "H" } else { "D" })/>
+            <TradeOffPlate run letter=letter(2, [measured, differs, measured, paired, told])/>
         </Deferred>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_letter_is_left_out_where_a_plate_is() {
+        let owner = Owner::new();
+        owner.set();
+        let [yes, no] = [true, false].map(|shown| Memo::new(move |_| shown));
+        assert_eq!(letter(2, [yes, yes, yes, yes, yes]).get_untracked(), "H");
+        assert_eq!(letter(2, [yes, no, yes, no, no]).get_untracked(), "E");
+        assert_eq!(letter(2, [no, no, no, no, yes]).get_untracked(), "D");
     }
 }

@@ -1,4 +1,4 @@
-//! Plate D: against another run on the same examples.
+//! Against another run on the same examples.
 
 use capo_core::reading::comparison::{self, Difference, PromptOf};
 use capo_core::reading::feasibility::Feasibility;
@@ -43,7 +43,11 @@ struct Other {
 
 /// Paired differences to a run that is chosen from those kept here.
 #[component]
-pub(super) fn OtherRunPlate(run: Run) -> impl IntoView {
+pub(super) fn OtherRunPlate(
+    run: Run,
+    /// The letter of the plate.
+    letter: Signal<&'static str>,
+) -> impl IntoView {
     let runs = expect_context::<Runs>();
     let query = use_query_map();
     let chosen = Memo::new(move |_| query.with(|query| query.get(WITH)));
@@ -67,10 +71,15 @@ pub(super) fn OtherRunPlate(run: Run) -> impl IntoView {
         _ => Vec::new(),
     });
     view! {
-        <section class="plate" id="plate-D" tabindex="-1" aria-labelledby="title-D">
+        <section
+            class="plate"
+            id=move || format!("plate-{}", letter.get())
+            tabindex="-1"
+            aria-labelledby="other-run-title"
+        >
             <header>
-                <h2 class="pt" id="title-D">
-                    <span class="letter" aria-hidden="true">"D"</span>
+                <h2 class="pt" id="other-run-title">
+                    <span class="letter" aria-hidden="true">{letter}</span>
                     <span>"Against another run"</span>
                 </h2>
                 <Choice run chosen records=Signal::derive(list)/>

@@ -21,6 +21,7 @@ pub(super) struct Best {
     pub id: CandidateId,
     pub text: String,
     title: &'static str,
+    feasible: bool,
     length: String,
     /// Why this one.
     chosen: Sentence,
@@ -46,6 +47,7 @@ impl Best {
                 (false, true) => "Best prompt so far, feasible on the search examples",
                 (false, false) => "Closest prompt so far, not feasible on the search examples",
             },
+            feasible,
             length: format!(
                 "{} characters",
                 Quantity::Thousands.value(candidate.characters as f64 / 1000.0)
@@ -54,6 +56,15 @@ impl Best {
             chosen: chosen(state, map, id, feasible),
             id,
         })
+    }
+
+    /// What it is within a sentence.
+    pub(super) fn called(&self) -> &'static str {
+        if self.feasible {
+            "best prompt"
+        } else {
+            "closest prompt"
+        }
     }
 }
 

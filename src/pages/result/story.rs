@@ -1,30 +1,37 @@
-//! Plate G: how the best prompt came to be.
+//! How the best prompt came to be.
 
 use leptos::prelude::*;
 
 use crate::components::{DiffText, Words};
+use crate::diff::PromptDiff;
 use crate::format::counted;
 use crate::live::Run;
-use crate::run::story::{Step, story};
+use crate::run::story::Step;
 
-/// Every rewrite from the seed to the best prompt: what the critic said, which words changed, what that did.
+/// Every rewrite that led to the best prompt: what the critic said, which words changed, what that did.
 #[component]
 pub(super) fn StoryPlate(
     run: Run,
+    /// The rewrites, the first one first.
+    steps: Memo<Vec<Step>>,
     /// The letter of the plate.
     letter: Signal<&'static str>,
 ) -> impl IntoView {
-    let steps = Memo::new(move |_| {
-        run.read(|folded| {
-            let best = folded.state.finished()?.best?;
-            Some(story(&folded.state, best))
+    let many = move || {
+        steps.with(|steps| {
+            let start = run.peek(|folded| Some(steps.first()?.begins_with(&folded.state)));
+            let rewrites = counted(steps.len(), "rewrite");
+            format!("{rewrites} from {}", start.unwrap_or_default())
         })
-        .unwrap_or_default()
-    });
-    let many = move || counted(steps.with(Vec::len), "rewrite");
+    };
     let each = move || {
-        let steps = steps.get().into_iter();
-        steps.map(|step| view! { <StepView step/> }).collect_view()
+        let steps = steps.get();
+        let last = steps.len().saturating_sub(1);
+        let view = |(place, step): (usize, Step)| {
+            let begins_open = place == 0 || place == last;
+            view! { <StepView run step begins_open/> }
+        };
+        steps.into_iter().enumerate().map(view).collect_view()
     };
     view! {
         <Show when=move || steps.with(|steps| !steps.is_empty())>
@@ -42,7 +49,7 @@ pub(super) fn StoryPlate(
                             <span class="unit">"figures on the examples of each round"</span>
                         </span>
                     </h2>
-                    <span class="now quiet">{many} " from the seed"</span>
+                    <span class="now quiet">{many}</span>
                 </header>
                 <div class="stack">{each}</div>
             </section>
@@ -51,30 +58,50 @@ pub(super) fn StoryPlate(
 }
 
 #[component]
-fn StepView(step: Step) -> impl IntoView {
-    let said = if step.said.is_empty() {
+fn StepView(run: Run, step: Step, begins_open: bool) -> impl IntoView {
+    let Step {
+        heading,
+        said,
+        figures,
+        ..
+    } = step.clone();
+    let said = if said.is_empty() {
         "No feedback led to it.".to_owned()
     } else {
-        format!("The critic: {}", step.said)
+        format!("The critic: {said}")
     };
-    let changed = step.diff.words();
+    // Made when it is first looked at: of many long prompts all would take long.
+    let diff = RwSignal::new(None::<PromptDiff>);
+    let make = move || {
+        if diff.with_untracked(Option::is_none) {
+            diff.set(run.peek(|folded| step.diff(&folded.state)));
+        }
+    };
+    if begins_open {
+        make();
+    }
+    let changed = move || {
+        diff.with(|diff| {
+            diff.as_ref()
+                .map_or("What it changed".to_owned(), PromptDiff::words)
+        })
+    };
+    let text = move || diff.get().map(|diff| view! { <DiffText diff/> });
     view! {
         <div>
             <dl class="feedback">
                 <div>
                     <dt>
-                        <Words sentence=step.heading/>
+                        <Words sentence=heading/>
                     </dt>
                     <dd>{said}</dd>
                 </div>
             </dl>
-            <details class="fold" open>
+            <details class="fold" open=begins_open on:toggle=move |_| make()>
                 <summary>{changed}</summary>
-                <div class="prompt inset">
-                    <DiffText diff=step.diff/>
-                </div>
+                <div class="prompt inset">{text}</div>
             </details>
-            <p class="reading">{step.figures}</p>
+            <p class="reading">{figures}</p>
         </div>
     }
 }

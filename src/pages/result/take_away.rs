@@ -10,7 +10,7 @@ use web_sys::{Element, HtmlElement, Node};
 
 use super::prompt::Best;
 use crate::download::{self, Kind};
-use crate::live::{Folded, Run};
+use crate::live::{self, Folded, Run};
 use crate::run::code::{self, Language};
 use crate::run::report;
 use crate::storage::is_report;
@@ -23,6 +23,8 @@ const PLACE: &str = "data-place";
 pub(super) enum Taken {
     /// A file made of what the page knows.
     Document(Document),
+    /// The prompt as a call of the agent’s model.
+    Call(Language),
     /// Every line as it was written.
     Journal,
     /// The journal packed, with traces or without.
@@ -38,8 +40,6 @@ pub(super) enum Document {
     Text,
     Json,
     Markdown,
-    /// The prompt as a call of the agent’s model.
-    Call(Language),
 }
 
 impl Taken {
@@ -48,9 +48,9 @@ impl Taken {
         Self::Document(Document::Text),
         Self::Document(Document::Json),
         Self::Document(Document::Markdown),
-        Self::Document(Document::Call(Language::Curl)),
-        Self::Document(Document::Call(Language::Python)),
-        Self::Document(Document::Call(Language::TypeScript)),
+        Self::Call(Language::Curl),
+        Self::Call(Language::Python),
+        Self::Call(Language::TypeScript),
         Self::Report(false),
         Self::Report(true),
         Self::Journal,
@@ -64,9 +64,9 @@ impl Taken {
             Self::Document(Document::Text) => "Result (text)",
             Self::Document(Document::Json) => "Result (JSON)",
             Self::Document(Document::Markdown) => "Report (Markdown)",
-            Self::Document(Document::Call(Language::Curl)) => "Call of the model (curl)",
-            Self::Document(Document::Call(Language::Python)) => "Call of the model (Python)",
-            Self::Document(Document::Call(Language::TypeScript)) => "Call of the model (TypeScript)",
+            Self::Call(Language::Curl) => "Call of the model (curl)",
+            Self::Call(Language::Python) => "Call of the model (Python)",
+            Self::Call(Language::TypeScript) => "Call of the model (TypeScript)",
             Self::Report(false) => "This page in one file, opens offline (HTML)",
             Self::Report(true) => "This page in one file, with traces (HTML)",
             Self::Journal => "Journal (JSONL)",
@@ -80,16 +80,18 @@ impl Taken {
         !matches!(
             self,
             // Nothing goes on from a journal without traces.
-            Self::Document(Document::Prompt | Document::Call(_))
+            Self::Document(Document::Prompt)
+                | Self::Call(_)
                 | Self::Journal
                 | Self::Packed(true)
                 | Self::Report(_)
         )
     }
 
-    /// Whether it is to be had here: a report is such a file already, and has as many traces as it was made with.
+    /// Whether it is to be had here: a report is such a file already, has as many traces as it was made with, and no worker to
+    /// write calls.
     fn is_offered(self, is_report: bool) -> bool {
-        !(is_report && matches!(self, Self::Packed(_) | Self::Report(_)))
+        !(is_report && matches!(self, Self::Call(_) | Self::Packed(_) | Self::Report(_)))
     }
 }
 
@@ -112,6 +114,15 @@ pub(super) async fn take(run: Run, what: Taken) -> Result<(), String> {
         Taken::Journal => download::offer_journal(run, &name).await,
         Taken::Packed(with_traces) => download::offer_packed_journal(run, &name, with_traces).await,
         Taken::Report(with_traces) => download::offer_report(run, &name, with_traces).await,
+        Taken::Call(language) => {
+            let asked = run.peek(|folded| {
+                let best = Best::of(folded).ok_or("There is no prompt yet.")?;
+                code::asked(&folded.state, best.id)
+            })?;
+            let request = live::written(asked.clone()).await?;
+            let text = code::code(&request, &asked.table, language);
+            download::offer(&name, Kind::Code(language.ending()), [text])
+        }
         Taken::Document(document) => {
             let made = run.peek(|folded| content(folded, document, &name));
             let (name, kind, text) = made?;
@@ -129,11 +140,6 @@ fn content(folded: &Folded, document: Document, name: &str) -> Result<(String, K
         Document::Prompt => {
             let best = Best::of(folded).ok_or("There is no prompt yet.")?;
             (format!("{name}-prompt"), Kind::Text, best.text)
-        }
-        Document::Call(language) => {
-            let best = Best::of(folded).ok_or("There is no prompt yet.")?;
-            let call = code::call(state, best.id, language)?;
-            (plain, Kind::Code(language.ending()), call)
         }
         Document::Text => (plain, Kind::Text, report::text(state).ok_or_else(unfinished)?),
         Document::Markdown => (

@@ -1,4 +1,4 @@
-//! Plate H: which stored prompt is the best under other thresholds.
+//! Which stored prompt is the best under other thresholds.
 
 use std::collections::BTreeMap;
 

@@ -14,6 +14,7 @@ use crate::settings::{merged, names, schema};
 
 pub(crate) const KIND: Kind = Kind {
     files: &["data", "evaluate_data"],
+    one_call: true,
     about: |_| Some("own table".to_owned()),
     drawn: drawn_rows,
     view,
