@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn of(table: &Value) -> WrittenRequest {
-        write_request(table, "Help.", "Hello").unwrap()
+        write_request(table, "Help.", "Hello").expect("a request")
     }
 
     #[test]

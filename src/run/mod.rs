@@ -12,7 +12,7 @@
 //! | [`series`], [`map`], [`heat`], [`pool`] | what charts and tables draw |
 //! | [`now`] | what the run is doing at this moment, in words |
 //! | [`overview`] | all of these together, made once for each change |
-//! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
+//! | [`activity`], [`readings`], [`sentence`], [`word`] | what happened, and what a figure says, in words of the field |
 //! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
 //! | [`by_example`] | the best prompt beside the seed prompt on each held-out example |
 //! | [`story`], [`trade_off`] | every rewrite on the way to a prompt; which is best under other thresholds |
@@ -37,6 +37,7 @@ pub mod series;
 pub mod story;
 pub mod studied;
 pub mod trade_off;
+pub mod word;
 
 #[cfg(test)]
 pub(crate) mod fixture;

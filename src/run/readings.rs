@@ -8,6 +8,7 @@ use super::map::Map;
 use super::rounds::{self, ScreenRound};
 use super::sentence::Sentence;
 use super::series::{ConstraintSeries, RoundPoint, Series};
+use super::word::Word;
 use crate::format::{self, counted, number_word, ordinal};
 use crate::run::studied::Shown as _;
 
@@ -30,7 +31,7 @@ pub fn objective(series: &Series) -> Sentence {
     // What reads the same is called the same, whatever the digits that are not shown.
     let (shown, highest) = (quantity.value(now), quantity.value(best));
     let is_level = shown == highest;
-    let course = Sentence::new("Best by ").symbol("J");
+    let course = Sentence::new("Best by ").symbol(Word::J);
     let course = course.text(match best_round {
         0 if is_level => format!(" is at {shown}, as the seed is."),
         0 => format!(" is at {shown}, below the seed's {highest}."),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use capo_core::ids::CandidateId;
 
+use super::word::Word;
 use crate::format;
 
 /// A part of a sentence that is shown in its own way.
@@ -14,7 +15,7 @@ pub enum Piece {
     /// A prompt, by its id.
     Prompt(CandidateId),
     /// A mathematical symbol, such as λ.
-    Symbol(&'static str),
+    Symbol(Word),
 }
 
 /// A sentence, or several. [`fmt::Display`] writes it as plain text.
@@ -47,7 +48,7 @@ impl Sentence {
     }
 
     /// The same with a symbol added.
-    pub fn symbol(mut self, symbol: &'static str) -> Self {
+    pub fn symbol(mut self, symbol: Word) -> Self {
         self.pieces.push(Piece::Symbol(symbol));
         self
     }
@@ -89,7 +90,7 @@ impl fmt::Display for Sentence {
             match piece {
                 Piece::Text(text) => f.write_str(text)?,
                 Piece::Prompt(candidate) => f.write_str(&format::id(candidate))?,
-                Piece::Symbol(symbol) => f.write_str(symbol)?,
+                Piece::Symbol(symbol) => f.write_str(symbol.text())?,
             }
         }
         Ok(())

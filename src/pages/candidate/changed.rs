@@ -12,6 +12,7 @@ use crate::format::{self, NOTHING, label};
 use crate::run::pool::{Gate, Row};
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
+use crate::run::word::Word;
 
 /// A metric of two prompts, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -178,7 +179,7 @@ fn reading(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Sentence {
     let Some(this) = row.lagrangian else {
         return Sentence::new("It is being measured; means move until every example has an answer.");
     };
-    let symbol = Sentence::default().symbol("J");
+    let symbol = Sentence::default().symbol(Word::J);
     let under = if parts.finished {
         "under the last multipliers"
     } else {

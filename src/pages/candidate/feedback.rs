@@ -14,6 +14,7 @@ use crate::format::{self, counted, listed};
 use crate::run::rounds::{on_screen, written_in};
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
+use crate::run::word::Word;
 
 /// A part of the critic's words, under what it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +112,7 @@ fn Sections(sections: Vec<Section>) -> impl IntoView {
         view! {
             <div>
                 <dt>
-                    <Words sentence=section.about/>
+                    <Words sentence=section.about among_many=true/>
                 </dt>
                 <dd>{section.words}</dd>
             </div>
@@ -309,7 +310,7 @@ fn about(state: &RunState, parent: CandidateId, round: Round, metric: &StudiedMe
     match methods::multipliers(state, round).get(metric.name()) {
         Some(multiplier) => sentence
             .text(" · ")
-            .symbol("λ")
+            .symbol(Word::LAMBDA)
             .text(format!(" {}", format::multiplier(*multiplier))),
         None => sentence,
     }

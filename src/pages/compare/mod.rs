@@ -25,6 +25,7 @@ use crate::run::activity::changed_by_hand;
 use crate::run::outcome;
 use crate::run::series::Series;
 use crate::run::studied::Shown as _;
+use crate::run::word::Word;
 use crate::storage::is_report;
 use crate::studies;
 
@@ -65,7 +66,7 @@ pub fn ComparePage() -> impl IntoView {
             <div>
                 <h1>"Comparison"</h1>
                 <p>
-                    "The best by " <Term word="J"/>
+                    "The best by " <Term word=Word::J/>
                     " of each round, and the best prompts on held-out examples. Differences are against the first run."
                 </p>
             </div>

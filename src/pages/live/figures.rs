@@ -20,6 +20,7 @@ use crate::live::Run;
 use crate::run::readings;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
 use crate::run::studied::Shown as _;
+use crate::run::word::Word;
 
 /// The objective by round.
 #[component]
@@ -49,7 +50,7 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
                 Some(best) => (best.scored.objective, view! { ", best prompt" }.into_any()),
                 None => (
                     parts.drawn.series.latest()?.leading.as_ref()?.objective,
-                    view! { ", best by " <Term word="J"/> }.into_any(),
+                    view! { ", best by " <Term word=Word::J/> }.into_any(),
                 ),
             };
             Some(view! {

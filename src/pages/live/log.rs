@@ -186,14 +186,14 @@ fn Line(run: Run, place: usize) -> impl IntoView {
         let why = (!entry.detail.is_empty()).then(|| {
             view! {
                 <span class="why">
-                    <Words sentence=entry.detail/>
+                    <Words sentence=entry.detail among_many=true/>
                 </span>
             }
         });
         Some(view! {
             <time>{entry.at.map(format::clock)}</time>
             <span>
-                <Words sentence=entry.headline/>
+                <Words sentence=entry.headline among_many=true/>
             </span>
             {why}
         })

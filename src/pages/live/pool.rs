@@ -14,6 +14,7 @@ use crate::format::{self, NOTHING};
 use crate::live::Run;
 use crate::run::pool::{Gate, Place, Row};
 use crate::run::studied::Shown as _;
+use crate::run::word::Word;
 
 /// Columns beside the prompt's and those of metrics: gate, J, characters, round, parents, state.
 const OTHER_COLUMNS: usize = 6;
@@ -115,7 +116,7 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
             <header>
                 <h2 class="pt" id="pool-title">
                     <span class="letter" aria-hidden="true">{move || letter.get()}</span>
-                    <span><Term word="pool" shown="Pool"/> " " <span class="unit">{about}</span></span>
+                    <span><Term word=Word::POOL shown="Pool"/> " " <span class="unit">{about}</span></span>
                 </h2>
                 <span class="now">
                     <span class="seg" role="group" aria-label="Show">

@@ -10,6 +10,7 @@ use crate::components::{CertificateTable, HeldOutGate, Term};
 use crate::format::{NOTHING, Quantity, count};
 use crate::run::outcome::{MetricRow, Outcome};
 use crate::run::studied::Shown as _;
+use crate::run::word::Word;
 
 /// Means with standard errors of the best prompt against thresholds, the seed prompt beside.
 #[component]
@@ -60,7 +61,7 @@ pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
                             <th scope="col">"Gate"</th>
                             <th scope="col" class="num">"Mean ± SE"</th>
                             <th scope="col" class="num">"Threshold"</th>
-                            <th scope="col" class="num"><Term word="slack" shown="Slack"/></th>
+                            <th scope="col" class="num"><Term word=Word::SLACK shown="Slack"/></th>
                             <th scope="col" class="col-range">
                                 "Mean, SE, threshold" <small>"dashed: seed prompt"</small>
                             </th>

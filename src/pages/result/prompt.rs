@@ -14,6 +14,7 @@ use crate::pages::team::AddToPrompts;
 use crate::run::map::Map;
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
+use crate::run::word::Word;
 
 /// The prompt to take away.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,7 +101,7 @@ fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sente
             .text("; tied with ")
             .prompt(other.scored.candidate)
             .text(", it has the higher ")
-            .symbol("J")
+            .symbol(Word::J)
             .text("."),
         _ => sentence.text("."),
     }

@@ -100,8 +100,9 @@ impl Template {
     }
 }
 
-/// Measures a cost and keeps it at or under a threshold, unless one of its name is measured already.
-fn keep(draft: &mut Draft, metric: &Value, threshold: f64) {
+/// Measures a cost, unless one of its name is measured already, and keeps it at or under a threshold. Whether that is new:
+/// one that it has already stays.
+fn keep(draft: &mut Draft, metric: &Value, threshold: f64) -> bool {
     let name = metric["name"].as_str().unwrap_or_default();
     if let Some(metrics) = draft
         .study
@@ -112,9 +113,11 @@ fn keep(draft: &mut Draft, metric: &Value, threshold: f64) {
     {
         metrics.push(metric.clone());
     }
-    if draft.constraint(name).is_none() {
+    let is_new = draft.constraint(name).is_none();
+    if is_new {
         draft.constrain(name, threshold);
     }
+    is_new
 }
 
 /// What the answers are to be.
@@ -147,9 +150,19 @@ pub(super) fn Templates() -> impl IntoView {
 pub(super) fn UsualCosts() -> impl IntoView {
     let form = expect_context::<Form>();
     let is_table = form.memo(|study| Place::Workload.text(study, "kind") == "table");
+    let said = RwSignal::new(String::new());
     let button = move |(title, metric, threshold): (&'static str, Value, f64)| {
+        let press = move |_| {
+            let mut is_new = false;
+            form.renew(|draft| is_new = keep(draft, &metric, threshold));
+            said.set(if is_new {
+                format!("{title}: added to the constraints above.")
+            } else {
+                format!("{title}: this study limits them already, and its threshold stays.")
+            });
+        };
         view! {
-            <button type="button" on:click=move |_| form.renew(|draft| keep(draft, &metric, threshold))>
+            <button type="button" on:click=press>
                 {title}
             </button>
         }
@@ -160,6 +173,10 @@ pub(super) fn UsualCosts() -> impl IntoView {
                 <span class="lab">"Usual ones"</span>
                 {costs().map(button).collect_view()}
             </div>
+            <p class="note">
+                "Cheap answers needs a model whose price is known, or is stated. Polite answers asks a judge once more \
+                 about every answer, which costs calls. " <span role="status">{said}</span>
+            </p>
         </Show>
     }
 }
@@ -176,8 +193,8 @@ mod tests {
         let mut draft = Draft::new().unwrap();
         draft.take_kind("table");
         for (title, metric, threshold) in costs() {
-            keep(&mut draft, &metric, threshold);
-            keep(&mut draft, &metric, threshold);
+            assert!(keep(&mut draft, &metric, threshold), "{title}");
+            assert!(!keep(&mut draft, &metric, threshold), "{title}");
             let measured = Measured::of(&draft.study.workload, &draft.files, 0);
             let name = metric["name"].as_str().unwrap();
             let found = measured.metric(name).map(|metric| metric.direction);

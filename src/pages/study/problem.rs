@@ -110,8 +110,9 @@ fn worded(problem: &str) -> String {
     };
     let in_code: Vec<String> = problem.split('`').map(str::to_owned).collect();
     let parts = in_code.iter().enumerate().map(|(place, part)| {
-        let provider = ProviderName::find(part).filter(|_| place % 2 == 1);
-        if let Some(provider) = provider {
+        // A column may be called as a provider is.
+        let is_provider = place % 2 == 1 && in_code[place - 1].to_lowercase().ends_with("provider ");
+        if let Some(provider) = ProviderName::find(part).filter(|_| is_provider) {
             return provider.get().title.to_owned();
         }
         if place % 2 == 1
@@ -192,6 +193,8 @@ mod tests {
             wanted.message,
             "Provider OpenAI-compatible server needs a base URL."
         );
+        let column = Problem::of_text("workload: the rows have no column `gemini`; there are `local`");
+        assert_eq!(column.message, "The rows have no column gemini; there are local.");
     }
 
     #[test]

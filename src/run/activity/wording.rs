@@ -18,6 +18,7 @@ use crate::run::readings;
 use crate::run::rounds::{on_screen, written_in};
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
+use crate::run::word::Word;
 
 /// "Round 5: four parents drawn, eight children written."
 pub(super) fn opened(round: Round, state: &RunState, failures: &[Failure]) -> (Sentence, Sentence) {
@@ -114,7 +115,7 @@ pub(super) fn closed(round: &RoundEvent, first_feasible: bool, state: &RunState)
         .first()
         .and_then(|id| Some((*id, round.scores.get(id)?)))
     {
-        let best = Sentence::new("Best by ").symbol("J").text(" ").prompt(best);
+        let best = Sentence::new("Best by ").symbol(Word::J).text(" ").prompt(best);
         let reached = objective.map_or_else(String::new, |objective| {
             format!(", {}", value(&objective, score.objective))
         });
@@ -170,7 +171,7 @@ pub(super) fn steer(event: &SteerEvent, state: &RunState) -> Vec<Sentence> {
     }
     for (metric, multiplier) in event.multipliers.iter().flatten() {
         let (metric, multiplier) = (format::phrase(metric), format::multiplier(*multiplier));
-        let sentence = Sentence::new("You set ").symbol("λ");
+        let sentence = Sentence::new("You set ").symbol(Word::LAMBDA);
         said.push(sentence.text(format!(" {metric} to {multiplier}, from round {round}.")));
     }
     if let Some(budget) = &event.budget {

@@ -66,6 +66,10 @@ async fn the_demonstration_finds_a_feasible_prompt() {
         .until_shown("First prompt feasible on the search examples")
         .await;
     browser.until_shown("Finished.").await;
+    // Symbols in the log, one for every round at least, are no stops for the keyboard.
+    let symbols = "return ['.math', '.term'].map((kind) => document.querySelectorAll('.log ' + kind).length)";
+    let symbols = browser.js(symbols).await;
+    assert!(symbols[0].as_u64() > Some(0) && symbols[1] == 0, "{symbols}");
     // What stands in a figure is explained where it stands.
     browser.click("Pool").await;
     browser.until_shown("What the words mean").await;

@@ -410,6 +410,8 @@ async fn templates_and_usual_constraints_spare_the_typing() {
             held(&browser, "f-constraint-answer-length").await == "100"
         })
         .await;
+    browser.click("Short answers").await;
+    browser.until_shown("this study limits them already").await;
     browser.click("Run study").await;
     browser.until_shown("Finished.").await;
     assert!(browser.text("main").await.contains("Answer length"));
