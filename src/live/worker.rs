@@ -179,10 +179,15 @@ pub(super) async fn carried_out<T: 'static>(
 /// Why there is no such call, in words.
 pub async fn written(asked: Asked) -> Result<WrittenRequest, String> {
     let words = ("writes calls", "Nothing was downloaded.");
-    carried_out(&Order::Write(asked), &JsValue::UNDEFINED, words, |report| match report {
-        Report::Written { request } => Some(request),
-        _ => None,
-    })
+    carried_out(
+        &Order::Write(asked),
+        &JsValue::UNDEFINED,
+        words,
+        |report| match report {
+            Report::Written { request } => Some(request),
+            _ => None,
+        },
+    )
     .await
 }
 

@@ -9,7 +9,9 @@ use capo_core::metric::MetricSpec;
 use capo_models::WrittenRequest;
 use capo_web::keys::{Destination, Keys};
 use capo_web::storage::RunStatus;
-use capo_web::worker::protocol::{Asked, DataFiles, HowFar, Looked, Message, Order, ProbeFailure, Report, stamp};
+use capo_web::worker::protocol::{
+    Asked, DataFiles, HowFar, Looked, Message, Order, ProbeFailure, Report, stamp,
+};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};

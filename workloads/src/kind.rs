@@ -13,6 +13,7 @@ use crate::settings::{BuildError, Settings, Workloads};
 
 /// A kind of workload. Those of [`crate::KINDS`] are all there are.
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Kind {
     /// Its name in study files.
     pub name: &'static str,
