@@ -156,7 +156,7 @@ impl Draft {
                 let near =
                     nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? "));
                 let near = near.unwrap_or_default();
-                format!("there is no kind `{name}`; {near}There are {}", names.join(", "))
+                format!("there is no kind `{name}`; {near}there are {}", names.join(", "))
             })
         };
         let kind = chosen(given, &question, ("--kind", "desk"), &mut assumed, of_name)?;
