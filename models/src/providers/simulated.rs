@@ -4,12 +4,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::control::Control;
-use capo_core::llm::{AgentScript, ChatRequest, ChatResponse, Llm, LlmError};
+use capo_core::llm::{AgentScript, CallUsage, ChatRequest, ChatResponse, Llm, LlmError};
 use capo_world::simulated::Simulated;
 use futures::future::LocalBoxFuture;
 
 use super::{Access, Plan, Provider};
-use crate::call_price;
 use crate::conversation::portable_seed;
 use crate::limiter::Limiter;
 use crate::prices::{Cached, Price};
@@ -72,9 +71,11 @@ impl<M: Llm> Paced<M> {
             };
             // An answer that nobody waits for costs nothing here.
             let waited = time::unless(self.control.interrupted(), asked).await;
-            waited.ok_or(LlmError::Interrupted {
-                usage: call_price::NOTHING,
-            })?;
+            let usage = CallUsage {
+                usd: Some(0.0),
+                ..CallUsage::default()
+            };
+            waited.ok_or(LlmError::Interrupted { usage })?;
         }
         Ok(answer)
     }

@@ -44,9 +44,13 @@ pub(super) async fn export(
     let recorded = store
         .record(&actor, "project.export", exported.0, exported.1)
         .await;
-    if let Err(error) = recorded {
-        // On a full disk an export is what helps.
-        tracing::error!(project = project.name, actor = actor.name, %error, "an export is not in the audit log");
+    match recorded {
+        Ok(()) => {}
+        // There an export is what helps.
+        Err(error) if error.is_full() => {
+            tracing::error!(project = project.name, actor = actor.name, %error, "an export is not in the audit log");
+        }
+        Err(error) => return Err(error.into()),
     }
     let (pieces, body) = pieces::body();
     let name = format!("attachment; filename=\"{}.tar\"", project.name);
