@@ -80,7 +80,7 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    /// Adds a line of a sign-in that was refused to somebody who named a member. Of such lines the latest [`REFUSALS`] stay:
+    /// Adds a line of a sign-in that was refused to somebody who named a member. Of such lines the latest 1,000 stay:
     /// anybody writes them.
     ///
     /// # Errors
