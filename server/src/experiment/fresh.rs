@@ -49,7 +49,18 @@ impl Truths {
             failures,
             ..
         } = &file.study;
-        let key = json!([workload, models, failures, study.seed, study.repeats, prompt]).to_string();
+        // Where paths in the study lead.
+        let folder = file.folder.resolve("").display().to_string();
+        let key = json!([
+            folder,
+            workload,
+            models,
+            failures,
+            study.seed,
+            study.repeats,
+            prompt
+        ])
+        .to_string();
         let known = lock(&self.0).get(&key).cloned();
         if known.is_some() {
             return Ok(known);

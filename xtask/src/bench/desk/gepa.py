@@ -31,6 +31,7 @@ def counted(*arguments, reflection_lm, adapter, max_metric_calls, **named):
     """GEPA as the program calls it, but until it has made so many rollouts, and with the seed."""
     reflections = 0
     end = int(ROLLOUTS) - 2 * len(program["study"]["examples"]["evaluate"])
+    assert end > 0, "no rollout is left beside the held-out ones: raise --rollouts"
 
     def reflect(prompt):
         nonlocal reflections
