@@ -256,11 +256,12 @@ impl BatchClient {
         }
         let asked = Some(("application/json", asked.to_string().into()));
         let taken = self.ask(api, Method::POST, "/batches", asked).await;
+        let taken = taken.and_then(|said| identifier(&parsed(&said)["id"]));
         if taken.as_ref().is_err_and(Outcome::is_doubtful) {
             // Whoever asks again finds it if it was taken all the same.
             self.batches.recall(&name, &keys);
         }
-        let id = identifier(&parsed(&taken?)["id"])?;
+        let id = taken?;
         self.batches.note(&id, keys);
         Ok(id)
     }

@@ -46,8 +46,8 @@ struct State {
     batches: Vec<Vec<Value>>,
     /// The files of the calls of each batch.
     files: Vec<Value>,
-    /// Whether it is not said that a batch was taken.
-    is_silent: bool,
+    /// The status with which it is not said that a batch was taken.
+    silence: Option<u16>,
     is_slow: bool,
     /// How long it takes to be answered that a batch is taken.
     taking: Duration,
@@ -114,8 +114,8 @@ impl Provider {
                     std::mem::take(&mut state.uploaded)
                 });
                 state.batches.push(requests);
-                if std::mem::take(&mut state.is_silent) {
-                    return ResponseTemplate::new(502);
+                if let Some(status) = state.silence.take() {
+                    return ResponseTemplate::new(status);
                 }
                 let taken = json!({ "id": format!("batch_{}", state.batches.len() - 1) });
                 return ResponseTemplate::new(200)
@@ -524,12 +524,14 @@ async fn a_batch_whose_taking_was_not_answered_is_found_by_what_was_noted_before
         answers(&recalling(&server, subject, &noted)).await;
         assert_eq!(provider.sizes(), [3, 3, 3], "{}", subject.provider);
 
-        // Or by the same process.
-        let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
-        provider.set(|state| state.is_silent = true);
-        let (model, _) = batching(&server, subject, json!({}), &Control::new());
-        answers(&model).await;
-        assert_eq!(provider.sizes(), [3], "{}", subject.provider);
+        // Or by the same process, be it that what stands between says 200 without a word.
+        for status in [502, 200] {
+            let (server, provider) = Provider::start(subject, |_, _| Fate::Answered).await;
+            provider.set(|state| state.silence = Some(status));
+            let (model, _) = batching(&server, subject, json!({}), &Control::new());
+            answers(&model).await;
+            assert_eq!(provider.sizes(), [3], "{} {status}", subject.provider);
+        }
     }
 }
 
