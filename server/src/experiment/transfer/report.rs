@@ -61,13 +61,14 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
         .iter()
         .map(|constraint| constraint.metric.as_str())
         .collect();
-    let cells = |outcomes: &[&Outcome]| -> Vec<Cell> {
-        let costs = metrics
-            .iter()
-            .map(|metric| mean(outcomes.iter().filter_map(|outcome| outcome.cost(metric))));
-        costs
-            .chain([share(outcomes.iter().map(|outcome| outcome.all_sat))])
-            .collect()
+    let costs = |outcomes: &[&Outcome]| -> Vec<Cell> {
+        let of_metric = |metric| mean(outcomes.iter().filter_map(|outcome| outcome.cost(metric)));
+        metrics.iter().copied().map(of_metric).collect()
+    };
+    // A run without a result holds nothing.
+    let held = |found: fn(&RunRecord) -> Option<&Outcome>| {
+        let holds = |record: &&RunRecord| found(record).is_some_and(|outcome| outcome.all_sat);
+        share(records.iter().map(holds))
     };
     let both: Vec<(&Outcome, &Outcome)> = records
         .iter()
@@ -82,7 +83,8 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
         mean(started.iter().map(|outcome| outcome.objective)),
         Cell::Empty,
     ];
-    row.extend(cells(&started));
+    row.extend(costs(&started));
+    row.push(share(started.iter().map(|outcome| outcome.all_sat)));
     row.push(Cell::Empty);
     if is_fresh {
         let measured = records.iter().map(|record| record.seed_prompt_fresh.as_ref());
@@ -103,13 +105,9 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
                 .map(|(seed, rewrite)| rewrite.objective - seed.objective),
         ),
     ];
-    row.extend(cells(&rewritten));
-    row.push(share(
-        records
-            .iter()
-            .filter_map(|record| record.optimize.as_ref())
-            .map(|outcome| outcome.all_sat),
-    ));
+    row.extend(costs(&rewritten));
+    row.push(held(|record| record.evaluate.as_ref()));
+    row.push(held(|record| record.optimize.as_ref()));
     if is_fresh {
         row.extend(fresh(records.iter().map(|record| record.fresh.as_ref())));
     }
