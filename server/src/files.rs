@@ -166,13 +166,13 @@ fn prompt(mut text: String) -> String {
 
 /// Puts a file in place whole or not at all, so that neither a full disk nor a crash leaves half
 /// of it: writes beside it, asks the disk to keep that, and renames it. A file that was there is
-/// replaced; what is no regular file (a pipe, a terminal) is written to as it is.
+/// replaced; what is no regular file (a pipe, a terminal), or opened by the shell, is added to as it is.
 ///
 /// # Errors
 /// What the system says; then nothing is left behind.
 pub fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return fs::write(path, contents);
+    if is_open(path) || fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return OpenOptions::new().append(true).open(path)?.write_all(contents);
     }
     // Through a symbolic link, what it leads to is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -406,24 +406,20 @@ fn expect_regular(path: &Path) -> io::Result<()> {
 }
 
 /// Where shells and programs find what they opened for a command, at whose other end somebody is; and what takes anything.
-const OPEN: [&str; 6] = [
-    "/dev/stdin",
-    "/dev/stdout",
-    "/dev/stderr",
-    "/dev/fd",
-    "/proc/self/fd",
-    "/dev/null",
-];
+const OPEN: [&str; 5] = ["/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd", "/dev/null"];
+
+/// Whether a path leads to what a process has open.
+pub(crate) fn is_open(path: &Path) -> bool {
+    let is_descriptor = || path.starts_with("/proc") && path.parent().is_some_and(|folder| folder.ends_with("fd"));
+    OPEN.iter().any(|open| path.starts_with(open)) || is_descriptor()
+}
 
 /// Refuses what is named on the command line and is neither a regular file nor opened by the shell.
 ///
 /// # Errors
 /// That it is none, or what the system says.
 pub fn expect_regular_or_open(path: &Path) -> io::Result<()> {
-    if OPEN.iter().any(|open| path.starts_with(open)) {
-        return Ok(());
-    }
-    expect_regular(path)
+    if is_open(path) { Ok(()) } else { expect_regular(path) }
 }
 
 fn refused(path: &str, error: &io::Error) -> FileError {

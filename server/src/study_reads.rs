@@ -1,5 +1,6 @@
 //! What a study reads beside itself, which nothing is to be written over.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use capo_core::study::Study;
@@ -20,11 +21,15 @@ pub(crate) fn read_by(study: &Study, path: &Path, folder: &StudyFolder) -> Vec<(
     for value in study.workload.values().chain(study.models.values()) {
         texts_in(value, &mut texts);
     }
-    // Any text may name a file, be it a program's argument; a folder only what is to hold the data.
+    // Any text may name a file, be it a program's argument; a folder only what is to hold the data, and not the study too.
     let data = study.workload.get("data").and_then(Value::as_str);
+    let holds_study = |place: &Path| {
+        let [place, study] = [place, path].map(fs::canonicalize);
+        matches!((place, study), (Ok(place), Ok(study)) if study.starts_with(place))
+    };
     for text in texts {
         let place = folder.resolve(text);
-        if place.is_file() || data == Some(text) {
+        if place.is_file() || data == Some(text) && !holds_study(&place) {
             read.push(("read by the study", place));
         }
     }

@@ -20,14 +20,24 @@ pub(super) const UPLOADED: &str = "uploaded:";
 const AFTER: &str = "after:";
 
 impl BatchClient {
-    /// What stands in place of the id of a batch that Anthropic is about to be given.
-    pub(super) async fn name_after_latest(&self, api: &BatchApi, call: &str) -> Result<String, Outcome> {
-        let page = parsed(&self.get(api, "/batches?limit=1").await?);
+    /// What stands in place of the id of a batch that Anthropic is about to be given; nothing where a gateway in front of it
+    /// lists no batches.
+    pub(super) async fn name_after_latest(
+        &self,
+        api: &BatchApi,
+        call: &str,
+    ) -> Result<Option<String>, Outcome> {
+        let page = match self.get(api, "/batches?limit=1").await {
+            Err(Outcome::Said(said)) if matches!(said.status().as_u16(), 403 | 404 | 405 | 501) => {
+                return Ok(None);
+            }
+            page => parsed(&page?),
+        };
         let latest = listed(&page)?.first().map(|batch| identifier(&batch["id"]));
         let latest = latest.transpose()?.unwrap_or_default();
         // The same call may stand behind the same batch twice.
         let moment = time::since_epoch().as_nanos();
-        Ok(format!("{AFTER}{latest}:{call}:{moment:x}"))
+        Ok(Some(format!("{AFTER}{latest}:{call}:{moment:x}")))
     }
 
     /// Waits for a batch that was handed in before, as it was noted last.
@@ -50,7 +60,11 @@ impl BatchClient {
             Err(refusal) => return Answers::none(refusal.of(name), false),
         };
         for id in found {
-            let answers = self.wait(api, &id, calls, Duration::ZERO).await;
+            let watched = self.watch(api, &id, calls, Duration::ZERO).await;
+            if call.is_some() && watched.as_ref().is_err_and(Outcome::is_gone) {
+                continue;
+            }
+            let answers = watched.unwrap_or_else(|refusal| Answers::none(refusal.of(&id), false));
             // What does not answer the call is somebody else's.
             let is_it = call.is_none_or(|call| lock(&answers.given).contains_key(call));
             if is_it || !answers.has_ended {
@@ -68,7 +82,8 @@ impl BatchClient {
         made_of_it.map(|batch| identifier(&batch["id"])).collect()
     }
 
-    /// The ids of the batches of so many calls that Anthropic took after another one, without those that are known.
+    /// The ids of the batches of so many calls that Anthropic took after another one, without those that are known. The
+    /// first that it took is the likeliest.
     async fn taken_after(&self, api: &BatchApi, latest: &str, calls: usize) -> Result<Vec<String>, Outcome> {
         let mut batches = self.list_until(api, ("id", latest)).await?;
         batches.pop_if(|last| last["id"] == latest);
@@ -76,10 +91,8 @@ impl BatchClient {
             let counts = batch["request_counts"].as_object().into_iter().flatten();
             counts.filter_map(|(_, count)| count.as_u64()).sum::<u64>() == calls as u64
         };
-        let ids = batches
-            .iter()
-            .filter(has_as_many)
-            .map(|batch| identifier(&batch["id"]));
+        let of_as_many = batches.iter().rev().filter(has_as_many);
+        let ids = of_as_many.map(|batch| identifier(&batch["id"]));
         let is_unknown = |id: &Result<String, Outcome>| !id.as_ref().is_ok_and(|id| self.batches.knows(id));
         ids.filter(is_unknown).collect()
     }

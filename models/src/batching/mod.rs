@@ -223,8 +223,8 @@ impl BatchClient {
         }
     }
 
-    /// Hands a batch in and notes it. Returns its id. It is noted before as well, by what tells in the provider's list of
-    /// batches whether it took that one, and handed in once this is written.
+    /// Hands a batch in and notes it. Returns its id. Where the provider lists its batches it is noted before as well, by
+    /// what tells in that list whether it took this one, and handed in once this is written.
     async fn hand_in(&self, api: &BatchApi, requests: &IndexMap<String, Bytes>) -> Result<String, Outcome> {
         let _handing_in = self.batches.hand_in();
         let keys: Vec<String> = requests.keys().cloned().collect();
@@ -247,9 +247,11 @@ impl BatchClient {
             let file = identifier(&parsed(&file)["id"])?;
             let name = format!("{UPLOADED}{file}");
             let asked = json!({ "input_file_id": file, "endpoint": ENDPOINT, "completion_window": "24h" });
-            (name, asked)
+            (Some(name), asked)
         };
-        self.batches.note(&name, keys.clone());
+        if let Some(name) = &name {
+            self.batches.note(name, keys.clone());
+        }
         if !self.batches.written().await {
             let why = "the journal cannot be written, so the batch was not handed in";
             return Err(Outcome::Stopped(why.to_owned()));
@@ -257,7 +259,9 @@ impl BatchClient {
         let asked = Some(("application/json", asked.to_string().into()));
         let taken = self.ask(api, Method::POST, "/batches", asked).await;
         let taken = taken.and_then(|said| identifier(&parsed(&said)["id"]));
-        if taken.as_ref().is_err_and(Outcome::is_doubtful) {
+        if let Some(name) = name
+            && taken.as_ref().is_err_and(Outcome::is_doubtful)
+        {
             // Whoever asks again finds it if it was taken all the same.
             self.batches.recall(&name, &keys);
         }
@@ -268,6 +272,18 @@ impl BatchClient {
 
     /// Looks at a batch until it is answered, at first after `pause`.
     async fn wait(&self, api: &BatchApi, id: &str, calls: usize, pause: Duration) -> Answers {
+        let watched = self.watch(api, id, calls, pause).await;
+        watched.unwrap_or_else(|refusal| Answers::none(refusal.of(id), false))
+    }
+
+    /// The same, or why it could not be looked at.
+    async fn watch(
+        &self,
+        api: &BatchApi,
+        id: &str,
+        calls: usize,
+        pause: Duration,
+    ) -> Result<Answers, Outcome> {
         self.batches.wait_for(BatchUnderWay {
             model: self.model.clone(),
             id: id.to_owned(),
@@ -275,7 +291,7 @@ impl BatchClient {
         });
         let answers = self.insist(api, id, pause, || self.look_at(api, id)).await;
         self.batches.ended(id);
-        answers.unwrap_or_else(|refusal| Answers::none(refusal.of(id), false))
+        answers
     }
 
     /// Looks until there is something, at first after `pause`. What passes is waited for, however long it takes.
@@ -442,12 +458,13 @@ impl BatchApi {
         let (error, result) = (&line["error"], &line["result"]);
         let of = |status, body: &Value| Some(Outcome::from(reply(status, body.to_string().into())));
         let answer = if self.is_anthropic {
-            match result["type"].as_str()? {
-                "succeeded" => of(StatusCode::OK, &result["message"]),
-                "errored" => of(status_of(&result["error"]), &result["error"]),
-                "expired" => Some(expired().into()),
-                "canceled" => Some(cancelled()),
-                _ => None,
+            match result["type"].as_str() {
+                Some("succeeded") => of(StatusCode::OK, &result["message"]),
+                Some("errored") => of(status_of(&result["error"]), &result["error"]),
+                Some("expired") => Some(expired().into()),
+                Some("canceled") => Some(cancelled()),
+                // It was worked on, and may be paid for.
+                _ => of(StatusCode::OK, &Value::Null),
             }
         } else {
             match error["code"].as_str() {

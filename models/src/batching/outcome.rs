@@ -66,6 +66,11 @@ impl Outcome {
         self.passes() && !matches!(self, Self::Said(reply) if is_limit(reply))
     }
 
+    /// Whether there is nothing to read, now or ever: it was removed, or is more than is read.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Said(reply) if matches!(reply.status().as_u16(), 404 | 410 | 413))
+    }
+
     /// Its kind, and what happened, without the words of the provider, which may quote a key.
     pub(super) fn in_short(&self) -> (FailureKind, String) {
         match self {

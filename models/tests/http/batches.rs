@@ -54,7 +54,9 @@ struct State {
     /// What looks at batches get in place of what they ask for.
     refusal: Option<(u16, &'static str)>,
     /// What is said of the batch of this id.
-    said: Option<(&'static str, Value)>,
+    said: Option<(&'static str, u16, Value)>,
+    /// Whether a gateway that lists no batches is in front of it.
+    is_unlisted: bool,
     /// The batches that were looked at.
     looked: Vec<String>,
 }
@@ -93,8 +95,8 @@ impl Provider {
             if let Some((status, body)) = state.refusal {
                 return ResponseTemplate::new(status).set_body_string(body);
             }
-            if let Some((_, said)) = state.said.as_ref().filter(|(of, _)| of == id) {
-                return ResponseTemplate::new(200).set_body_json(said);
+            if let Some((_, status, said)) = state.said.as_ref().filter(|(of, ..)| of == id) {
+                return ResponseTemplate::new(*status).set_body_json(said);
             }
         }
         let said = match (request.method.as_str(), &parts[..]) {
@@ -122,6 +124,7 @@ impl Provider {
                     .set_body_json(taken)
                     .set_delay(state.taking);
             }
+            ("GET", ["batches"]) if state.is_unlisted => return ResponseTemplate::new(405),
             // The latest first, one a page.
             ("GET", ["batches"]) => {
                 let cursor = match self.subject.wire {
@@ -390,7 +393,7 @@ fn failed(code: &str) -> Value {
 #[tokio::test]
 async fn a_batch_that_failed_as_a_whole_stops_the_run() {
     let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
-    provider.set(|state| state.said = Some(("batch_0", failed("billing_hard_limit_reached"))));
+    provider.set(|state| state.said = Some(("batch_0", 200, failed("billing_hard_limit_reached"))));
     let (model, _) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
     let why = stopped(&model).await;
     assert!(why.contains("not so"), "{why}");
@@ -402,7 +405,7 @@ async fn a_batch_that_finds_no_room_beside_others_is_handed_in_again_once_they_h
     let (server, provider) = Provider::start(SUBJECTS[0], |_, _| Fate::Answered).await;
     provider.set(|state| {
         state.is_slow = true;
-        state.said = Some(("batch_1", failed("token_limit_exceeded")));
+        state.said = Some(("batch_1", 200, failed("token_limit_exceeded")));
     });
     let (model, _) = batching(&server, SUBJECTS[0], json!({}), &Control::new());
     let another = async {
@@ -541,6 +544,8 @@ async fn what_anothers_batch_may_be_is_waited_for_before_anything_is_asked_anew(
     let noted = unheard(SUBJECTS[1], &server, &provider, true).await;
     hand_in_another(SUBJECTS[1], &server).await;
     provider.set(|state| {
+        // The other one was taken before.
+        state.batches.swap(0, 1);
         state.is_slow = true;
         state.looked.clear();
     });
@@ -554,8 +559,30 @@ async fn what_anothers_batch_may_be_is_waited_for_before_anything_is_asked_anew(
     let looked = provider.state.lock().unwrap().looked.clone();
     assert_eq!(
         (&*looked[0], looked.last().unwrap().as_str()),
-        ("batch_1", "batch_0")
+        ("batch_0", "batch_1")
     );
+}
+
+#[tokio::test]
+async fn what_anothers_batch_may_be_ends_no_run_by_being_removed() {
+    let (server, provider) = Provider::start(SUBJECTS[1], |_, _| Fate::Answered).await;
+    let noted = unheard(SUBJECTS[1], &server, &provider, true).await;
+    hand_in_another(SUBJECTS[1], &server).await;
+    provider.set(|state| {
+        state.batches.swap(0, 1);
+        state.said = Some(("batch_0", 404, json!({})));
+    });
+    answers(&recalling(&server, SUBJECTS[1], &noted)).await;
+    assert_eq!(provider.sizes(), [3, 3]);
+}
+
+#[tokio::test]
+async fn a_gateway_that_lists_no_batches_is_given_them() {
+    let (server, provider) = Provider::start(SUBJECTS[1], |_, _| Fate::Answered).await;
+    provider.set(|state| state.is_unlisted = true);
+    let (model, batches) = batching(&server, SUBJECTS[1], json!({}), &Control::new());
+    answers(&model).await;
+    assert_eq!((provider.sizes(), batches.take_noted().len()), (vec![3], 1));
 }
 
 #[tokio::test]

@@ -13,17 +13,16 @@ use clap::ValueEnum as _;
 
 use super::command_line::CommandLine;
 use super::dry_run::Pilot;
-use super::failure::{Ending, Failure, print, print_data, print_json};
+use super::failure::{Ending, Failure, print, print_json};
 use super::from::start_from;
 use super::layout::counted;
 use super::outcome::ending;
-use super::place::{self, is_journal};
+use super::place;
 use super::reuse::ReuseArgs;
 use super::runs::start::OnServer;
 use super::runs::watch::Telling;
 use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
-use crate::files::write_whole;
 use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, SessionError, StudyFile, open_journal};
@@ -235,9 +234,6 @@ fn pilot(
     Ok(Some((pilot, ending)))
 }
 
-/// Where shells and programs find standard output, which may be a file that is not to be replaced.
-const STDOUT: &str = "/dev/stdout";
-
 /// Refuses a place for the prompt as [`place::check`] does, and one that cannot be written to.
 fn check_out(args: &OptimizeArgs, out: &Path, journal: &Path, file: &StudyFile) -> Result<(), Failure> {
     let journals = args.reuse.journals().iter().chain(&args.from);
@@ -248,7 +244,7 @@ fn check_out(args: &OptimizeArgs, out: &Path, journal: &Path, file: &StudyFile) 
         out,
         file.read_files().chain(args.prices.read_files()).chain(journals),
     )?;
-    if args.dry_run || out == Path::new(STDOUT) {
+    if args.dry_run {
         return Ok(());
     }
     place::try_out("--out", out)
@@ -264,19 +260,7 @@ fn write_prompt(out: &Path, state: &RunState, finished: &FinishedEvent) -> Resul
         ));
         return Ok(());
     };
-    let text = format!("{}\n", best.prompt);
-    if out == Path::new(STDOUT) {
-        return print_data(&text);
-    }
-    // A link may lead to what is there only now.
-    if is_journal(out) {
-        return Err(Failure::new(format!(
-            "{} is a journal, which is not replaced",
-            out.display()
-        )));
-    }
-    write_whole(out, text.as_bytes())
-        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", out.display())))
+    place::write(out, &format!("{}\n", best.prompt))
 }
 
 /// What is paid already.

@@ -3,13 +3,16 @@
 use std::fs::{self, File};
 use std::io::Read;
 #[cfg(unix)]
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use super::failure::Failure;
-use crate::files::{NewFile, expect_regular_or_open, is_packed};
+use super::failure::{Failure, print_data};
+use crate::files::{NewFile, is_open, is_packed, write_whole};
+
+/// Where shells and programs find standard output, which may be a file that is not to be replaced.
+const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 /// Refuses a place that nothing can be written to, that of a journal, and that of what the command reads, which `read` has by
 /// what it is. To be asked before anything is paid for.
@@ -24,21 +27,51 @@ pub(super) fn check<'a>(
     } else if place.is_dir() {
         format!("{} is a folder", place.display())
     } else if let Some((what, _)) = read.into_iter().find(|(_, own)| is_of(own, place)) {
-        format!("{} is {what}, which is not replaced", place.display())
+        format!("{} is not replaced: it is {what}", place.display())
     } else if is_journal(place) {
-        format!("{} is a journal, which is not replaced", place.display())
+        format!("{} is not replaced: it is a journal", place.display())
+    } else if !place.exists() || place.is_file() || takes_text(place) {
+        return Ok(());
     } else {
-        match place.exists().then(|| expect_regular_or_open(place)) {
-            Some(Err(error)) => format!("{} cannot be written: {error}", place.display()),
-            _ => return Ok(()),
-        }
+        format!(
+            "{} cannot be written: it is neither a file nor a terminal",
+            place.display()
+        )
     };
     Err(Failure::usage(format!("{option}: {problem}")))
 }
 
+/// Whether a place that is no file takes what is written to it. A pipe that nobody has open waits for a reader.
+fn takes_text(place: &Path) -> bool {
+    #[cfg(unix)]
+    if fs::metadata(place).is_ok_and(|there| there.file_type().is_char_device()) {
+        return true;
+    }
+    is_open(place)
+}
+
+/// Whether a place is standard output.
+pub(super) fn is_stdout(place: &Path) -> bool {
+    STDOUT.iter().any(|stdout| place == Path::new(stdout))
+}
+
+/// Writes a text to a place, whole or not at all where that is a file.
+pub(super) fn write(place: &Path, text: &str) -> Result<(), Failure> {
+    if is_stdout(place) {
+        return print_data(text);
+    }
+    // A link may lead to what is there only now.
+    if is_journal(place) {
+        let problem = format!("{} is not replaced: it is a journal", place.display());
+        return Err(Failure::new(problem));
+    }
+    write_whole(place, text.as_bytes())
+        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", place.display())))
+}
+
 /// Refuses a place that cannot be written to, by a file beside it.
 pub(super) fn try_out(option: &str, place: &Path) -> Result<(), Failure> {
-    if place.exists() && !place.is_file() {
+    if is_open(place) || place.exists() && !place.is_file() {
         return Ok(());
     }
     NewFile::beside(&leads_to(place)).map(drop).map_err(|error| {
@@ -68,6 +101,10 @@ pub(super) fn is_journal(path: &Path) -> bool {
 
 /// Whether a place is that of a file, be it through links of either kind, or of one that is in a folder.
 fn is_of(own: &Path, place: &Path) -> bool {
+    // A terminal may be what is read and what is written.
+    if place.exists() && !place.is_file() {
+        return false;
+    }
     #[cfg(unix)]
     if let (Ok(own), Ok(place)) = (fs::metadata(own), fs::metadata(place))
         && (own.dev(), own.ino()) == (place.dev(), place.ino())
@@ -111,7 +148,7 @@ mod tests {
         let refused = |place: &str| {
             let read = ["rows.csv", "data", "dangling"].map(|name| ("read", at(name)));
             let read = read.iter().map(|(what, path)| (*what, path.as_path()));
-            check("--out", &at(place), read).is_err_and(|failure| failure.message().contains("is read,"))
+            check("--out", &at(place), read).is_err_and(|failure| failure.message().contains("it is read"))
         };
         for place in ["rows.csv", "hard", "soft", "data/tasks.json", "dangling"] {
             assert!(refused(place), "{place}");
@@ -119,5 +156,6 @@ mod tests {
         for place in ["other.csv", "new.csv", "data/new.json"] {
             assert!(!refused(place), "{place}");
         }
+        assert!(check("--out", Path::new("/dev/null"), [("read", Path::new("/dev/null"))]).is_ok());
     }
 }

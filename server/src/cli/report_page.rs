@@ -13,7 +13,6 @@ use flate2::write::GzEncoder;
 use super::failure::{Ending, Failure, print, print_data};
 use super::layout::counted;
 use super::{place, report};
-use crate::files::write_whole;
 use crate::recorded::RecordedRun;
 use crate::serve::embedded_file;
 
@@ -50,6 +49,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Ending, Failure> {
         let page = page.iter().map(|path| ("of the page", path.as_path()));
         place::check("--out", path, journals.chain(page))?;
     }
+    let out = out.filter(|path| !place::is_stdout(path));
     if args.html && out.is_none() && io::stdout().is_terminal() {
         return Err(Failure::usage(
             "a page is nothing to read on a terminal; name a file for it with --out FILE",
@@ -75,8 +75,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Ending, Failure> {
         print_data(&report)?;
         return Ok(Ending::Done);
     };
-    write_whole(path, report.as_bytes())
-        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?;
+    place::write(path, &report)?;
     let is_unended = |(run, _): &&(RecordedRun, String)| run.state.finished().is_none();
     let unended = runs.iter().filter(is_unended).count();
     let unended = match unended {

@@ -517,13 +517,13 @@ fn what_a_run_reads_is_not_written_over() {
     assert!(pipe.unwrap().success());
     let before = ["own.toml", "rows.csv", "seed.md", "prompt.md", ".env"].map(|name| place.read(name));
     for (own, what) in [
-        ("own.toml", "is the study, which is not replaced"),
+        ("own.toml", "own.toml is not replaced: it is the study"),
         ("./seed.md", "is the study's prompt"),
         ("rows.csv", "is read by the study"),
         ("same.csv", "is read by the study"),
         (".env", "is the file of variables"),
         ("prices.toml", "is the price file"),
-        ("pipe", "is not a regular file"),
+        ("pipe", "is neither a file nor a terminal"),
     ] {
         let line = format!("optimize own.toml --prices prices.toml --out {own}");
         place.capo(&line).expect(&[64], &["--out: ", what]);
@@ -531,7 +531,7 @@ fn what_a_run_reads_is_not_written_over() {
         place.capo(&line).expect(&[64], &["--junit: ", what]);
     }
     let line = "evaluate own.toml --prompt prompt.md --junit prompt.md";
-    place.capo(line).expect(&[64], &["prompt.md is a prompt"]);
+    place.capo(line).expect(&[64], &["prompt.md is not replaced: it is a prompt"]);
     for line in ["optimize pipe", "optimize own.toml --prices pipe"] {
         place.capo(line).expect(&[64], &["it is not a regular file"]);
     }

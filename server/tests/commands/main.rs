@@ -452,6 +452,32 @@ fn an_export_replaces_files_but_no_journal() {
     assert!(place.read("rows.csv").starts_with("id,round,origin"));
 }
 
+#[cfg(unix)]
+#[test]
+fn what_goes_to_standard_output_follows_what_is_in_its_file() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    for (out, appends) in [("/dev/stdout", false), ("/proc/self/fd/1", true), ("/dev/fd/2", true)] {
+        place.write("log", "before\n");
+        let log = File::options()
+            .append(appends)
+            .write(true)
+            .open(place.path("log"))
+            .unwrap();
+        (&log).write_all(b"again\n").unwrap();
+        let status = Command::new(env!("CARGO_BIN_EXE_capo"))
+            .args(["journal", "export", "run.jsonl", "--out", out])
+            .current_dir(&place.0)
+            .stderr(log.try_clone().unwrap())
+            .stdout(log)
+            .status();
+        assert!(status.unwrap().success(), "{out}");
+        let begins = if appends { "before\nagain\nid,round" } else { "again\n" };
+        let log = place.read("log");
+        assert!(log.starts_with(begins) && log.contains("id,round,origin"), "{out}: {log}");
+    }
+}
+
 #[test]
 fn a_journal_torn_in_the_midst_of_a_character_is_read_up_to_there() {
     let place = Place::new();

@@ -13,8 +13,7 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 use super::bars::Bar;
 use super::trials::{Name, Tried};
 use crate::cli::failure::Failure;
-use crate::cli::layout::number;
-use crate::files::write_whole;
+use crate::cli::{layout::number, place};
 use crate::terminal::harmless;
 
 /// Examples that a failure names at most.
@@ -42,9 +41,11 @@ impl Verdicts<'_> {
     /// # Errors
     /// When the file cannot be written.
     pub(super) fn write(&self, path: &Path, study: &str) -> Result<(), Failure> {
-        self.document(study)
-            .and_then(|document| write_whole(path, &document))
-            .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
+        let document = self.document(study).and_then(|document| {
+            String::from_utf8(document).map_err(|error| io::Error::other(error.utf8_error()))
+        });
+        let document = document.map_err(|error| Failure::new(error.to_string()))?;
+        place::write(path, &document)
     }
 
     fn document(&self, study: &str) -> io::Result<Vec<u8>> {

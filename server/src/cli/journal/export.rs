@@ -14,7 +14,6 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::failure::{Ending, Failure, print_data};
 use crate::cli::{place, report};
-use crate::files::write_whole;
 use crate::recorded::{RecordedRun, read_events};
 
 /// Write candidates, rollouts or rounds as JSON, CSV or Markdown.
@@ -71,8 +70,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
     };
     match &args.out {
         None => print_data(&text)?,
-        Some(path) => write_whole(path, text.as_bytes())
-            .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?,
+        Some(path) => place::write(path, &text)?,
     }
     Ok(Ending::Done)
 }

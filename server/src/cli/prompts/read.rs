@@ -11,7 +11,6 @@ use crate::cli::failure::{Ending, Failure, print, print_data, print_json};
 use crate::cli::layout::{fitted, prompt};
 use crate::cli::place;
 use crate::cli::runs::server::refused;
-use crate::files::write_whole;
 use crate::remote::Server;
 
 /// List the prompts of a project.
@@ -154,8 +153,7 @@ pub(super) async fn get(args: &GetArgs) -> Result<Ending, Failure> {
     let (_, version) = fetch(&args.prompt, &args.version).await?;
     match &args.output {
         None => print_data(&version.text)?,
-        Some(path) => write_whole(path, version.text.as_bytes())
-            .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?,
+        Some(path) => place::write(path, &version.text)?,
     }
     Ok(Ending::Done)
 }
