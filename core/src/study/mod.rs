@@ -125,6 +125,18 @@ pub struct Search {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0.0, max = 0.999))]
     pub choice_probability: f64,
+    /// `"paper"` for the paper's search, whatever else the study states: no `batch`, `batch_growth`, `caution` and
+    /// `choice_probability`, six rounds in place of a search until the budget is spent, and no other `pool` under `[method]`.
+    #[serde(default, skip_serializing)]
+    pub preset: Option<Preset>,
+}
+
+/// Settings that go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// The paper's.
+    Paper,
 }
 
 fn default_method() -> String {

@@ -12,7 +12,7 @@ use super::setting::Setting;
 use super::suggest::nearest;
 use super::text_checks::{check_depth, check_finite, placed};
 use super::wording::{key_at, suggest};
-use super::{Constraint, Rounds, Study};
+use super::{Constraint, Preset, Rounds, Study};
 
 /// What a constraint's scale may be. Residuals, which are divided by it, and their squares stay finite.
 const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
@@ -58,10 +58,16 @@ impl Study {
             check_finite(text)?;
         }
         let study = Self::written(text, format);
-        let study = match settings {
+        let mut study = match settings {
             [] => study,
             settings => Self::set(study, text, format, settings),
         }?;
+        if study.study.preset.take() == Some(Preset::Paper) {
+            // What a person allows to be spent stays a bound.
+            let budget = study.budget.rollouts;
+            study.use_paper_preset();
+            study.budget.rollouts = budget;
+        }
         // Only a journal's study has both: there the threshold was measured.
         let both =
             |constraint: &Constraint| constraint.threshold.is_some() && constraint.relative_to_seed.is_some();

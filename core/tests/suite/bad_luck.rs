@@ -129,6 +129,17 @@ fn a_budget_below_the_first_batch_is_told_before_and_spent_on_the_seed_prompt() 
         "{words}"
     );
     assert!(with(enough, 1, 10).is_some_and(|words| words.contains("up to 32,")));
+    // Thresholds relative to the seed want it measured on all 24 examples.
+    let relative = |budget: u64| {
+        let mut study = growing(1.6, &format!("rollouts = {budget}"));
+        (
+            study.constraints[0].threshold,
+            study.constraints[0].relative_to_seed,
+        ) = (None, Some(0.9));
+        methods::too_small(&problem(study, &Rc::new(Probe::default())), 0)
+    };
+    assert_eq!(relative(enough + 16), None);
+    assert!(relative(enough + 15).is_some_and(|words| words.contains("up to 40,")));
     // No search holds more than half of a budget back.
     assert_eq!(with(4 * 40, 0, 40), None);
     let words = with(4 * 40 - 1, 0, 40).unwrap();

@@ -9,7 +9,7 @@ use capo_core::arena::RunOptions;
 use capo_core::ids::sha256_hex;
 use capo_core::llm::Role;
 use capo_core::problem::Problem;
-use capo_core::study::{Format, Rounds, Study, UntilBudget};
+use capo_core::study::{Format, Rounds, Setting, Study, UntilBudget};
 use capo_core::verify;
 
 const HEAD: &str = "[study]\nname = \"n\"\n[workload]\nkind = \"world\"\n[prompt]\ntext = \"Act.\"\n[objective]\nmetric = \"success\"\n[models.agent]\nprovider = \"x\"\n";
@@ -516,4 +516,19 @@ fn the_paper_s_search_is_left_of_a_study_that_states_what_is_ours() {
         (ours.study.rounds, ours.budget.rollouts),
         (Rounds::Count(6), None)
     );
+}
+
+#[test]
+fn a_preset_leaves_the_paper_s_search_within_the_stated_budget() {
+    let ours = "preset = \"paper\"\nrounds = \"until-budget\"\nbatch = 8\nbatch_growth = 1.5\ncaution = 1.0\n[workload]";
+    let named = HEAD.replace("[workload]", ours) + "[method]\npool = 3\n[budget]\nrollouts = 500\n";
+    let named = Study::parse(&named, Format::Toml).unwrap();
+    let paper = format!("{HEAD}[budget]\nrollouts = 500\n");
+    assert_eq!(named, Study::parse(&paper, Format::Toml).unwrap());
+    let setting: Setting = "study.preset=paper".parse().unwrap();
+    let set = Study::parse_with(&paper, Format::Toml, &[setting]);
+    assert_eq!(set.unwrap(), named);
+    let unknown = HEAD.replace("[workload]", "preset = \"papers\"\n[workload]");
+    let told = refusal(&unknown);
+    assert!(told.contains("preset") && told.contains("paper"), "{told}");
 }

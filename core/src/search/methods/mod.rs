@@ -332,7 +332,8 @@ pub fn asked(method: &dyn Method, rounds: &Rounds) -> impl Iterator<Item = Role>
 }
 
 /// Says of a budget of rollouts that it is too small: it has no room for a first round, with so many prompts of earlier runs
-/// beside the seed, and the held-out evaluation, or the search would hold nothing back for that.
+/// beside the seed, and the held-out evaluation, or the search would hold nothing back for that. Thresholds relative to the
+/// seed have it measured on all examples first.
 pub fn too_small(problem: &Problem, starts: usize) -> Option<String> {
     let study = problem.study();
     let budget = study.budget.rollouts?;
@@ -343,7 +344,11 @@ pub fn too_small(problem: &Problem, starts: usize) -> Option<String> {
         examples as u64 * u64::from(study.study.repeats)
     };
     let batch = study.study.batch.unwrap_or(usize::MAX);
-    let first = (method.at_most(1).candidates + starts as u64) * of(Split::Optimize, batch);
+    let mut constraints = study.constraints.iter();
+    let is_relative = constraints.any(|constraint| constraint.relative_to_seed.is_some());
+    let of_seed = of(Split::Optimize, if is_relative { usize::MAX } else { batch });
+    let others = method.at_most(1).candidates.saturating_sub(1) + starts as u64;
+    let first = of_seed + others * of(Split::Optimize, batch);
     let held_out = 2 * of(Split::Evaluate, usize::MAX);
     let is_held_back = 2 * held_out <= budget;
     (first + held_out > budget || !is_held_back).then(|| {

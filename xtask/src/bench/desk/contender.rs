@@ -15,6 +15,9 @@ pub(super) enum Contender {
     CautiousUntilBudget,
     Growing,
     GrowingSmallPool,
+    /// As it is shipped but for batches that grow, and but for caution.
+    SmallPool,
+    Incautious,
     /// GEPA with the Lagrangian score at multipliers of 1.
     GepaSigned,
     /// GEPA with success less what exceeds the thresholds.
@@ -31,6 +34,8 @@ impl Contender {
             Self::CautiousUntilBudget => "cautious-until",
             Self::Growing => "growing",
             Self::GrowingSmallPool => "growing-small-pool",
+            Self::SmallPool => "small-pool",
+            Self::Incautious => "no-caution",
             Self::GepaSigned => "gepa-signed",
             Self::GepaHinge => "gepa-hinge",
         }

@@ -13,13 +13,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 
 use self::contender::Contender;
 use self::journal::Found;
-use self::studies::{edited, fresh, is_help_desk, on_split, play_on, read, table};
+use self::studies::{
+    END_OF_SEEDS, edited, fresh, is_help_desk, move_thresholds, on_split, play_on, read, table,
+};
 use super::measure;
 use crate::build;
 use crate::help_desk::{SEARCH_ENDED, STUDY, optimize};
@@ -92,10 +94,22 @@ pub(super) struct Contest {
     /// What a search of `peers` may spend of rollouts, with two for each held-out task
     #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(1..))]
     rollouts: u32,
+    /// A threshold of `desk` or `peers` in place of the study's, such as human_requests=0.3; may be given several times
+    #[arg(long = "threshold", value_name = "METRIC=NUMBER", value_parser = threshold)]
+    thresholds: Vec<(String, f64)>,
+    /// The first seed of `desk` [default: 0] or `peers` [default: 1000]
+    #[arg(long)]
+    first_seed: Option<u64>,
+}
+
+fn threshold(written: &str) -> Result<(String, f64), String> {
+    let (metric, number) = written.split_once('=').ok_or("write it as METRIC=NUMBER")?;
+    let number: f64 = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+    Ok((metric.to_owned(), number))
 }
 
 impl Contest {
-    /// The study with the agent. `data` is where one of tau2 finds its tasks.
+    /// The study with the agent and the thresholds. `data` is where one of tau2 finds its tasks.
     fn study(&self, workspace: &Workspace, data: Option<&Path>) -> Result<toml::Table> {
         let mut study = read(&workspace.root.join(&self.study))?;
         if let Some(agent) = &self.agent {
@@ -106,12 +120,28 @@ impl Contest {
             let data = data.context("name the folder that the study's `data` stands for with --data")?;
             play_on(&mut study, data)?;
         }
+        move_thresholds(&mut study, &self.thresholds)?;
         Ok(study)
+    }
+
+    /// So many seeds, from a usual one on unless another is stated.
+    fn seeds(&self, usual: u64, count: u64) -> Result<Range<u64>> {
+        let first = self.first_seed.unwrap_or(usual);
+        let end = first.saturating_add(count);
+        ensure!(
+            end <= END_OF_SEEDS,
+            "seeds from {END_OF_SEEDS} on would search on tasks that are fresh for others"
+        );
+        Ok(first..end)
     }
 
     fn describe(&self) -> String {
         let agent = self.agent.as_deref().unwrap_or("its own agent");
-        format!("{}, {agent}", self.study.display())
+        let moved = self.thresholds.iter();
+        let moved: Vec<String> = moved
+            .map(|(metric, threshold)| format!(", {metric} at most {threshold}"))
+            .collect();
+        format!("{}, {agent}{}", self.study.display(), moved.concat())
     }
 }
 
@@ -141,7 +171,7 @@ pub(super) fn run(
         rollouts: 0,
     };
     println!("{}", contest.describe());
-    setting.compare(0..seeds, &contenders)
+    setting.compare(contest.seeds(0, seeds)?, &contenders)
 }
 
 /// Capo against GEPA, which is installed for it.
@@ -159,6 +189,8 @@ pub(super) fn run_peers(
     let contenders = [
         Contender::GrowingSmallPool,
         Contender::Growing,
+        Contender::SmallPool,
+        Contender::Incautious,
         Contender::CautiousUntilBudget,
         Contender::Capo,
         Contender::GepaSigned,
@@ -173,7 +205,7 @@ pub(super) fn run_peers(
         rollouts: contest.rollouts,
     };
     println!("{}, {} rollouts", contest.describe(), contest.rollouts);
-    setting.compare(FIRST_SEED_OF_PEERS..FIRST_SEED_OF_PEERS + seeds, &contenders)
+    setting.compare(contest.seeds(FIRST_SEED_OF_PEERS, seeds)?, &contenders)
 }
 
 /// What all searches have in common.
@@ -194,6 +226,7 @@ impl Setting<'_> {
     fn compare(&self, seeds: Range<u64>, contenders: &[Contender]) -> Result<()> {
         let count = contenders.len() as u64;
         let first_seed = seeds.start;
+        println!("seeds from {first_seed} on");
         let results = in_parallel((seeds.end - first_seed) * count, |run| {
             let contender = contenders[(run % count) as usize];
             self.search(contender, first_seed + run / count)
@@ -215,7 +248,9 @@ impl Setting<'_> {
             | Contender::CautiousFixed
             | Contender::CautiousUntilBudget
             | Contender::Growing
-            | Contender::GrowingSmallPool => {
+            | Contender::GrowingSmallPool
+            | Contender::SmallPool
+            | Contender::Incautious => {
                 let mut command = optimize(self.workspace, self.capo, &study, seed, &journal);
                 // 3 is a budget that was spent, which is what was asked for.
                 let measured = measure::run(&mut command, &[&SEARCH_ENDED[..], &[3]].concat())?;
@@ -400,14 +435,31 @@ mod tests {
             study: study.into(),
             agent: agent.map(str::to_owned),
             rollouts: 1,
+            thresholds: vec![threshold("human_requests=0.3").unwrap()],
+            first_seed: None,
+        };
+        let of_people = |study: &toml::Table| {
+            let mut constraints = study["constraint"].as_array().unwrap().iter();
+            let named = constraints.find(|one| one["metric"].as_str() == Some("human_requests"));
+            named.and_then(|one| one["threshold"].as_float())
         };
         let workspace = Workspace::load().unwrap();
         let named = contest("studies/nine-constraints.toml", Some("sim-small"));
         let study = named.study(&workspace, None).unwrap();
         assert_eq!(study["models"]["agent"]["model"].as_str(), Some("sim-small"));
         assert!(study["constraint"].as_array().unwrap().len() > 3);
-        let own = contest(STUDY, None).study(&workspace, None).unwrap();
-        assert_eq!(own, read(&workspace.root.join(STUDY)).unwrap());
+        assert_eq!(of_people(&study), Some(0.3));
+        let mut own = contest(STUDY, None);
+        own.thresholds.clear();
+        let shipped = read(&workspace.root.join(STUDY)).unwrap();
+        assert_eq!(own.study(&workspace, None).unwrap(), shipped);
+        own.thresholds.push(("turns".to_owned(), 1.0));
+        assert!(own.study(&workspace, None).is_err(), "it constrains no turns");
+        assert!(threshold("turns").is_err() && threshold("turns=few").is_err());
+        assert_eq!(own.seeds(1000, 40).unwrap(), 1000..1040);
+        own.first_seed = Some(1200);
+        assert_eq!(own.seeds(1000, 50).unwrap(), 1200..1250);
+        assert!(own.seeds(1000, 51).is_err());
         let tau2 = contest("studies/airline-simulated.toml", None);
         assert!(tau2.study(&workspace, None).is_err(), "it needs its data");
     }

@@ -12,7 +12,7 @@ pub(super) fn report(names: &[&str], results: &[Searched]) -> String {
     let mut text = format!("{seeds} splits and seeds\n\n");
     let mut row = |label: &str, cell: &dyn Fn(usize) -> String| {
         let cells: Vec<String> = (0..names.len())
-            .map(|contender| format!("{:>18}", cell(contender)))
+            .map(|contender| format!("{:>20}", cell(contender)))
             .collect();
         text.extend([format!("{label:<48}"), cells.concat(), "\n".to_owned()]);
     };
@@ -52,14 +52,24 @@ pub(super) fn report(names: &[&str], results: &[Searched]) -> String {
     ];
     for (what, amount) in amounts {
         row(&format!("rollouts {what}, median"), &|contender| {
-            median(of(contender).map(|searched| Some(amount(searched)?.0)))
+            median(of(contender).map(|searched| Some(amount(searched)?.0 as f64)), 0)
+        });
+        row("    the first column's share, paired, median", &|contender| {
+            let rollouts = |searched: &Searched| Some(amount(searched)?.0);
+            let pairs = of(0).zip(of(contender));
+            let shares = pairs.filter_map(|(first, own)| share(rollouts(first), rollouts(own)));
+            if contender == 0 {
+                String::new()
+            } else {
+                median(shares.map(Some), 2)
+            }
         });
         row(&format!("model calls {what}, median"), &|contender| {
-            median(of(contender).map(|searched| Some(amount(searched)?.1)))
+            median(of(contender).map(|searched| Some(amount(searched)?.1 as f64)), 0)
         });
     }
     row("prompts measured, median", &|contender| {
-        median(of(contender).map(|searched| Some(searched.prompts)))
+        median(of(contender).map(|searched| Some(searched.prompts as f64)), 0)
     });
     row("seconds of processor time, mean", &|contender| {
         estimate(of(contender).map(|searched| searched.cpu.as_secs_f64()))
@@ -67,7 +77,8 @@ pub(super) fn report(names: &[&str], results: &[Searched]) -> String {
     text + "\n± is one standard error over splits and seeds. The best feasible prompt's success is of the searches that \
             found one, paired where both did. The first that holds meets every threshold on fresh tasks; what \
             was spent before it was measured at all counts. The first feasible met them on all tasks of the search; \
-            its own rollouts count, too. A search without one takes infinitely long.\n"
+            its own rollouts count, too. A search without one takes infinitely long; pairs without one in either are left \
+            out. In brackets is a 95 % interval of the median over splits and seeds.\n"
 }
 
 /// Mean ± standard error.
@@ -82,14 +93,48 @@ fn estimate(values: impl Iterator<Item = f64>) -> String {
     format!("{mean:.3} ± {:.3}", (squares / (n - 1.0).max(1.0) / n).sqrt())
 }
 
-/// The lower median, `None` greater than all numbers.
-fn median(values: impl Iterator<Item = Option<u64>>) -> String {
-    let mut values: Vec<u64> = values.map(|value| value.unwrap_or(u64::MAX)).collect();
-    values.sort_unstable();
-    match values.get(values.len().saturating_sub(1) / 2) {
-        Some(&u64::MAX) | None => "never".to_owned(),
-        Some(value) => value.to_string(),
+/// What one search took of what another took, infinite where it alone never came there; `None` where neither did.
+fn share(of: Option<u64>, whole: Option<u64>) -> Option<f64> {
+    match (of, whole) {
+        (None, None) => None,
+        (None, Some(_)) => Some(f64::INFINITY),
+        (Some(_), None) => Some(0.0),
+        (Some(of), Some(whole)) => Some(of.max(1) as f64 / whole.max(1) as f64),
     }
+}
+
+/// The lower median, `None` greater than all numbers, with a 95 % interval where there are values enough for one.
+fn median(values: impl Iterator<Item = Option<f64>>, decimals: usize) -> String {
+    let mut values: Vec<f64> = values.map(|value| value.unwrap_or(f64::INFINITY)).collect();
+    values.sort_by(f64::total_cmp);
+    let shown = |place: usize| match values.get(place) {
+        Some(value) if value.is_finite() => format!("{value:.decimals$}"),
+        _ => "never".to_owned(),
+    };
+    let middle = shown(values.len().saturating_sub(1) / 2);
+    match outside(values.len()) {
+        0 => middle,
+        outside => format!(
+            "{middle} [{}, {}]",
+            shown(outside - 1),
+            shown(values.len() - outside)
+        ),
+    }
+}
+
+/// The place, from 1 and from either end of so many sorted values, of what bounds a 95 % interval of the median, or 0: how
+/// many of them lie below the true one is binomial, whatever their law.
+fn outside(count: usize) -> usize {
+    let (mut exactly, mut at_most, mut outside) = ((-(count as f64)).exp2(), 0.0, 0);
+    for below in 0..count / 2 {
+        at_most += exactly;
+        if at_most > 0.025 {
+            break;
+        }
+        outside = below + 1;
+        exactly *= (count - below) as f64 / (below + 1) as f64;
+    }
+    outside
 }
 
 #[cfg(test)]
@@ -137,6 +182,7 @@ mod tests {
             "less the first column's, paired -0.300 ± 0.000",
             "rollouts to the first that holds, median 900 never",
             "model calls to the first that holds, median 5000 never",
+            "the first column's share, paired, median 0.00",
             "rollouts to the first feasible, median 974 never",
             "model calls to the first feasible, median 5500 never",
             "rollouts in all, median 3000 3000",
@@ -144,5 +190,20 @@ mod tests {
         ] {
             assert!(squeezed.contains(&line.to_owned()), "no {line:?} in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_median_stands_within_its_interval_and_a_pair_without_an_end_counts() {
+        // Tables of the sign test have 13 below for 40 values, and none for fewer than 6.
+        assert_eq!([5, 6, 20, 40].map(outside), [0, 1, 6, 14]);
+        let numbers = |count: u32| (1..=count).map(|number| Some(f64::from(number)));
+        assert_eq!(median(numbers(40), 0), "20 [14, 27]");
+        assert_eq!(median(numbers(5).chain([None; 3]), 1), "4.0 [1.0, never]");
+        assert_eq!(share(Some(120), Some(480)), Some(0.25));
+        assert_eq!(share(Some(120), None), Some(0.0));
+        assert_eq!(
+            (share(None, Some(1)), share(None, None)),
+            (Some(f64::INFINITY), None)
+        );
     }
 }

@@ -15,12 +15,37 @@ const FRESH: i64 = 1000;
 /// What is added there to the seed of the models.
 const OTHER_DRAWS: u64 = 1_000_000;
 
+/// Of the help desk's 285,000 tasks the second half is fresh: seeds below [`END_OF_SEEDS`] draw splits of 114 from the first.
+const FIRST_FRESH_TASK: i64 = 142_500;
+pub(super) const END_OF_SEEDS: u64 = FIRST_FRESH_TASK.cast_unsigned() / 114;
+
 /// Batch of the first round, its growth, and the size of the pool, chosen on seeds 600 to 623.
 const GROWING: (i64, f64, i64) = (8, 1.5, 3);
 
 pub(in crate::bench) fn read(study: &Path) -> Result<toml::Table> {
     let text = std::fs::read_to_string(study).with_context(|| format!("cannot read {}", study.display()))?;
     Ok(toml::from_str(&text)?)
+}
+
+/// Puts other thresholds in place of a study's, by metric.
+///
+/// # Errors
+/// The study has no constraint on one of them.
+pub(super) fn move_thresholds(study: &mut toml::Table, thresholds: &[(String, f64)]) -> Result<()> {
+    let mut none = Vec::new();
+    let constraints = study
+        .get_mut("constraint")
+        .and_then(toml::Value::as_array_mut)
+        .unwrap_or(&mut none);
+    for (metric, threshold) in thresholds {
+        let mut tables = constraints.iter_mut().filter_map(toml::Value::as_table_mut);
+        let constraint = tables
+            .find(|table| table.get("metric").and_then(toml::Value::as_str) == Some(metric.as_str()))
+            .with_context(|| format!("the study has no constraint on `{metric}`"))?;
+        constraint.remove("relative_to_seed");
+        constraint.insert("threshold".to_owned(), (*threshold).into());
+    }
+    Ok(())
 }
 
 pub(in crate::bench) fn is_help_desk(study: &toml::Table) -> bool {
@@ -47,14 +72,14 @@ pub(in crate::bench) fn play_on(study: &mut toml::Table, data: &Path) -> Result<
 pub(super) fn edited(study: &str, contender: Contender) -> Result<String> {
     use Contender::{
         Capo, Cautious, CautiousFixed, CautiousUntilBudget, Fixed, GepaHinge, GepaSigned, Growing,
-        GrowingSmallPool,
+        GrowingSmallPool, Incautious, SmallPool,
     };
     let mut study: toml::Table = toml::from_str(study)?;
     if table(&mut study, "prompt")?.contains_key("file") {
         bail!("its prompt must be in the study, not in a file beside it");
     }
     let (caution, probability) = match contender {
-        Cautious | CautiousFixed | CautiousUntilBudget | Growing | GrowingSmallPool => CAUTION,
+        Cautious | CautiousFixed | CautiousUntilBudget | Growing | GrowingSmallPool | SmallPool => CAUTION,
         _ => (0.0, 0.0),
     };
     // The paper's search, from which contenders differ.
@@ -77,15 +102,15 @@ pub(super) fn edited(study: &str, contender: Contender) -> Result<String> {
             method.insert("dual_step".to_owned(), "fixed".into());
             method.insert("lambda_init".to_owned(), 1.0.into());
         }
-        CautiousUntilBudget | Growing | GrowingSmallPool => {
+        CautiousUntilBudget | Growing | GrowingSmallPool | SmallPool | Incautious => {
             let settings = table(&mut study, "study")?;
             settings.insert("rounds".to_owned(), "until-budget".into());
             let (batch, growth, pool) = GROWING;
-            if contender != CautiousUntilBudget {
+            if !matches!(contender, CautiousUntilBudget | SmallPool) {
                 settings.insert("batch".to_owned(), batch.into());
                 settings.insert("batch_growth".to_owned(), growth.into());
             }
-            if contender == GrowingSmallPool {
+            if matches!(contender, GrowingSmallPool | SmallPool | Incautious) {
                 table(&mut study, "method")?.insert("pool".to_owned(), pool.into());
             }
         }
@@ -120,8 +145,8 @@ pub(super) fn fresh(study: &str, seed: u64, held_out: usize) -> Result<(String, 
         table(&mut study, "study")?.insert("repeats".to_owned(), repeats.cast_signed().into());
         return Ok((toml::to_string(&study)?, "evaluate", seed + OTHER_DRAWS));
     }
-    // Splits are drawn from 114 tasks each; half of the 285,000 are far from them.
-    let stretch = 142_500 + (seed.cast_signed() % 142) * (FRESH + 1);
+    // Splits are drawn from 114 tasks each below these.
+    let stretch = FIRST_FRESH_TASK + (seed.cast_signed() % 142) * (FRESH + 1);
     let workload = table(&mut study, "workload")?;
     for (key, number) in [("skip", stretch), ("optimize", 1), ("evaluate", FRESH)] {
         workload.insert(key.to_owned(), number.into());
@@ -199,6 +224,15 @@ mod tests {
         let pool = small["method"].as_table_mut().unwrap().remove("pool");
         assert_eq!(pool, Some(3.into()));
         assert_eq!(small, of(Contender::Growing));
+
+        let mut whole = of(Contender::SmallPool);
+        whole["method"].as_table_mut().unwrap().remove("pool");
+        assert_eq!(whole, until_budget);
+        let mut incautious = of(Contender::Incautious);
+        let settings = incautious["study"].as_table_mut().unwrap();
+        settings.insert("caution".to_owned(), 1.64.into());
+        settings.insert("choice_probability".to_owned(), 0.8.into());
+        assert_eq!(incautious, of(Contender::GrowingSmallPool));
 
         let mut gepa = of(Contender::GepaHinge);
         gepa.insert("budget".to_owned(), original["budget"].clone());
