@@ -1,4 +1,4 @@
-//! HTTP headers that carry a secret: none may stand in a study, which people share and journals keep.
+//! HTTP headers that carry a secret: none may stand in a study, which people share and journals keep, nor in a message.
 
 /// Words in the name of an HTTP header whose value is a secret.
 const TELLING: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
@@ -31,4 +31,17 @@ pub fn is_secret_header(name: &str) -> bool {
 pub fn is_header_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_allowed)
+}
+
+/// How a secret may be quoted: as it is, and as JSON writes it, where some escape slashes, too.
+///
+/// ```
+/// use capo_core::http_headers::quoted_forms;
+///
+/// assert_eq!(quoted_forms(r#"a/"b"#), [r#"a/"b"#, r#"a/\"b"#, r#"a\/\"b"#]);
+/// ```
+pub fn quoted_forms(secret: &str) -> [String; 3] {
+    let json = serde_json::Value::from(secret).to_string();
+    let json = &json[1..json.len() - 1];
+    [secret.to_owned(), json.to_owned(), json.replace('/', "\\/")]
 }

@@ -1,6 +1,6 @@
 //! Why the gateway refuses, as problem details (RFC 9457). None of them holds a key.
 
-use capo_models::Secret;
+use capo_models::{Redactor, Secret};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -112,11 +112,9 @@ pub fn check_response(status: StatusCode) -> Result<(), Problem> {
 
 /// The body of a provider's error, with the key masked should it be quoted.
 pub fn error_body(body: &[u8], key: &Secret) -> String {
-    let body = String::from_utf8_lossy(body);
-    match key.expose() {
-        "" => body.into_owned(),
-        key => body.replace(key, "•••"),
-    }
+    Redactor::new([key])
+        .mask(&String::from_utf8_lossy(body))
+        .into_owned()
 }
 
 #[cfg(test)]
@@ -157,6 +155,7 @@ mod tests {
             error_body(b"no sk-1, sk-1x", &Secret::new("sk-1")),
             "no •••, •••x"
         );
+        assert_eq!(error_body(br#""no a\/b""#, &Secret::new("a/b")), r#""no •••""#);
         assert_eq!(error_body(b"a", &Secret::new("")), "a");
     }
 }

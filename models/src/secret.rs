@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use capo_core::http_headers::quoted_forms;
+
 /// A key. It has no `Display`, and `Debug` shows that there is one, not which.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -90,22 +92,28 @@ impl Redactor {
             })
             .flatten()
             .filter(|secret| !secret.is_empty())
-            .map(str::to_owned)
+            .flat_map(quoted_forms)
             .collect();
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
         Self { secrets }
     }
 
-    /// `text` without any known key, without user names, passwords and query strings in
-    /// addresses, without control characters, and no longer than 600 characters.
-    pub fn clean(&self, text: &str) -> String {
+    /// `text` without any known key.
+    pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         for secret in &self.secrets {
             if text.contains(secret.as_str()) {
                 text = Cow::Owned(text.replace(secret.as_str(), MASK));
             }
         }
+        text
+    }
+
+    /// `text` without any known key, without user names, passwords and query strings in
+    /// addresses, without control characters, and no longer than 600 characters.
+    pub fn clean(&self, text: &str) -> String {
+        let text = self.mask(text);
         // Escape sequences would reach the terminal.
         let is_escape = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
         let text = without_queries(&text).replace(is_escape, "\u{fffd}");
@@ -183,6 +191,15 @@ mod tests {
     fn a_key_inside_a_longer_key_leaves_no_remainder() {
         let redactor = Redactor::new([&Secret::new("abcd"), &Secret::new("abcd-efgh")]);
         assert_eq!(redactor.clean("(abcd-efgh) (abcd)"), "(•••) (•••)");
+    }
+
+    #[test]
+    fn a_key_that_json_writes_otherwise_is_masked_there_too() {
+        let redactor = Redactor::new([&Secret::new(r#"ab/"c\d"#)]);
+        assert_eq!(
+            redactor.clean(r#"ab/"c\d {"a": "ab/\"c\\d", "b": "ab\/\"c\\d"}"#),
+            r#"••• {"a": "•••", "b": "•••"}"#
+        );
     }
 
     #[test]

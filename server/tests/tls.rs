@@ -64,7 +64,11 @@ async fn cookies_and_headers_are_those_of_https_and_a_new_certificate_is_taken_u
     let mut server = Server::start(&mut serving(folder.path()));
     assert!(server.base_url.starts_with("https://127.0.0.1:"));
     let line = server.next_line();
-    let (_, secret) = line.split_once(&format!("{}/set-up#", server.base_url)).unwrap();
+    let call = format!(
+        "POST {}/api/set-up with name, password and the secret ",
+        server.base_url
+    );
+    let (_, secret) = line.split_once(&call).unwrap();
 
     // Who connects and says nothing keeps nobody waiting; who speaks no TLS gets nothing.
     let address = server.base_url.trim_start_matches("https://").to_owned();

@@ -84,8 +84,9 @@ fn quoted(text: &str) -> String {
 }
 
 fn curl(request: &WrittenRequest) -> String {
+    // Else brackets and braces of an address would stand for several.
     let mut lines = vec![
-        format!("curl {} \\", quoted(&request.url)),
+        format!("curl -g {} \\", quoted(&request.url)),
         "  -H 'content-type: application/json' \\".to_owned(),
     ];
     for header in &request.headers {
@@ -138,10 +139,16 @@ fn typescript(request: &WrittenRequest, text: &str) -> String {
         let otherwise = if optional { " ?? \"\"" } else { "" };
         format!("(process.env[\"{name}\"]{otherwise})")
     };
+    let needed = request.headers.iter().filter(|header| !header.optional);
+    let needed: Vec<String> = needed
+        .filter_map(|header| header.variable.as_ref())
+        .map(|name| format!("if (!process.env[\"{name}\"]) throw new Error(\"{name} is not set\");\n"))
+        .collect();
     format!(
-        "const body = {};\nconst headers = {{ {} }};\n\
+        "{}const body = {};\nconst headers = {{ {} }};\n\
          const response = await fetch({}, {{ method: \"POST\", headers, body: JSON.stringify(body) }});\n\
          const answer: any = await response.json();\nconsole.log(answer{text});\n",
+        needed.concat(),
         written(&request.body),
         headers(request, variable),
         json!(request.url),
@@ -192,12 +199,21 @@ mod tests {
         });
         let text = of(&table, "Help.", Language::Curl);
         for written in [
-            "curl 'http://x/$(y)/chat/completions' \\\n",
+            "curl -g 'http://x/$(y)/chat/completions' \\\n",
             "-H 'x-`id`: it'\\''s $(id)' \\\n",
             "-H 'x-gate: '\"$GATE_KEY\" \\\n",
         ] {
             assert!(text.contains(written), "{text}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_missing_is_named() {
+        let says = |provider: &str| {
+            let table = json!({ "provider": provider, "model": "m" });
+            of(&table, "Help.", Language::TypeScript).contains("_API_KEY is not set")
+        };
+        assert!(says("openai") && !says("ollama"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The worker for Cloudflare's runtime, run on that runtime here: the gate's table of cases at this door, and what only a
-//! door can get wrong.
+//! The worker for Cloudflare's runtime, run on that runtime here: the gateway's table of cases, and what only the
+//! edge can get wrong.
 
 #![expect(
     clippy::unwrap_used,
@@ -154,7 +154,7 @@ fn send(server: &Server, end: &str, sent: &Value) -> Came {
 }
 
 #[test]
-fn this_door_answers_as_the_gates_table_says() {
+fn the_edge_answers_as_the_gateways_table_says() {
     let (cases, folder) = (cases(), TempDir::new().unwrap());
     let mut team = Team::default();
     let stubs: Vec<Stub> = cases

@@ -114,13 +114,7 @@ fn the_help_desk_goes_on_after_kills_and_ends_as_it_does_here() {
     here.capo(folder.path(), "optimize study.toml --journal local.jsonl --json");
     let id = here.start(folder.path());
     for rounds in [1, 6] {
-        here.wait_past(&id, rounds);
-        assert_eq!(
-            here.shown(&id)["stage"],
-            "running",
-            "it is not over when it is killed"
-        );
-        here.kill_and_start();
+        here.kill_past(&id, rounds);
     }
     here.wait_for(&id, "ended");
     let (pulled, local) = (
@@ -174,8 +168,7 @@ fn asks_a_provider_and_is_killed(study: &str, latency: &str, kills: &[usize]) {
     let calls = local.json()["usage"]["calls"].as_u64().unwrap();
     let id = here.start(folder.path());
     for rounds in kills {
-        here.wait_past(&id, *rounds);
-        here.kill_and_start();
+        here.kill_past(&id, *rounds);
     }
     here.wait_for(&id, "ended");
     let computed = |events: &[Value]| {

@@ -68,7 +68,7 @@ impl Team {
             "--database",
             &database,
         ]);
-        let server = Server::start(&mut serve);
+        let server = Server::start_logged(&mut serve, &folder.path().join("log"));
         let token = shared_key(&server, provider);
         Self {
             folder,
@@ -400,6 +400,13 @@ fn a_database_on_a_full_disk_ends_no_run_and_has_at_most_what_was_in_flight_paid
     let team = Team::new(postgres.database.clone(), &known.stub.base_url, "1");
     let id = known.start(&team);
     known.go_on(known.requests / 4);
+    // Room for long lines alone, which lie apart.
+    psql(
+        &team.database,
+        "INSERT INTO lines SELECT id, 99999, (SELECT string_agg(md5(number::text), '') FROM generate_series(1, 2048) AS number) \
+         FROM runs; DELETE FROM lines WHERE line = 99999",
+    );
+    psql(&team.database, "VACUUM (TRUNCATE OFF) lines");
     postgres.fill();
     // Of these some find room in pages that are there.
     known.stub.let_through(known.requests / 2);
@@ -416,6 +423,14 @@ fn a_database_on_a_full_disk_ends_no_run_and_has_at_most_what_was_in_flight_paid
     // What repeats itself takes up less.
     let long: String = (0..4_000).map(|number| luck(&number).to_string()).collect();
     assert_eq!(add(&long), 507);
+    // Not for want of room for the claim itself.
+    psql(&team.database, "UPDATE runs SET claims = claims");
+    let claims = team.claims(&id);
+    wait_until("it to be refused to who would take it up", || {
+        let log = read(&team.folder.path().join("log"));
+        log.matches("no run could be claimed").count() > 5
+    });
+    assert_eq!(team.claims(&id), claims);
     assert_eq!(team.shown(&id)["stage"], "running");
     postgres.clear();
     let paid_again = known.end(&team, &id);

@@ -1,5 +1,6 @@
 //! A private PostgreSQL server for tests, as long as it is needed.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -22,12 +23,11 @@ impl Postgres {
     /// PostgreSQL is not installed, or does not start.
     pub(crate) fn start() -> Result<Self> {
         let programs = programs().context("PostgreSQL is not installed")?;
-        // Free now; should another program take it first, the server says so.
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         // Where every account may go, for the server may not run as this one.
         let folder = std::env::temp_dir().join(format!("capo-postgres-{}-{port}", std::process::id()));
         std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let server = Self {
+        let mut server = Self {
             folder,
             programs,
             port,
@@ -44,22 +44,30 @@ impl Postgres {
                 .args(["--username=capo", "--auth=trust", "--no-sync", "--pgdata"])
                 .arg(&cluster),
         )?;
-        let settings = format!(
-            "-p {port} -k {} -c listen_addresses=127.0.0.1 -c fsync=off",
-            server.folder.display()
-        );
-        // A server that holds the pipe would keep this process waiting for its end.
-        let status = server
-            .program("pg_ctl")
-            .args(["start", "--wait", "--silent", "--pgdata"])
-            .arg(&cluster)
-            .arg("--log")
-            .arg(server.log())
-            .args(["--options", &settings])
-            .stdout(Stdio::null())
-            .status()?;
-        ensure!(status.success(), "PostgreSQL does not start: {status}");
-        Ok(server)
+        loop {
+            let settings = format!(
+                "-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync=off",
+                server.port,
+                server.folder.display()
+            );
+            // A server that holds the pipe would keep this process waiting for its end.
+            let status = server
+                .program("pg_ctl")
+                .args(["start", "--wait", "--silent", "--pgdata"])
+                .arg(&cluster)
+                .arg("--log")
+                .arg(server.log())
+                .args(["--options", &settings])
+                .stdout(Stdio::null())
+                .status()?;
+            if status.success() {
+                return Ok(server);
+            }
+            // Another program may have taken the port meanwhile.
+            let is_free = TcpListener::bind(("127.0.0.1", server.port)).is_ok();
+            ensure!(!is_free, "PostgreSQL does not start: {status}");
+            server.port = free_port()?;
+        }
     }
 
     /// The address of the server, to which the name of a database can be added.
@@ -138,6 +146,10 @@ pub(crate) fn programs() -> Option<PathBuf> {
         .into_iter()
         .rev()
         .find(|folder| folder.join(&name).is_file())
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 fn is_root() -> bool {

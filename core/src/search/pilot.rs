@@ -23,7 +23,7 @@ pub struct Piloted {
     /// What stopped it before all were made, or why none was.
     pub halt: Option<Halt>,
     /// Why the first of those failed that could not be made beside others.
-    pub unmade: Option<Halt>,
+    pub failure: Option<Halt>,
 }
 
 /// Makes the rollouts of the seed prompt that a run begins with, at most so many, and leaves the run there. Those that
@@ -53,10 +53,10 @@ pub async fn pilot(
         (ledger.rollouts(), ledger.usage().total())
     };
     let (made_before, before) = spent();
-    let mut unmade = None;
+    let mut failure = None;
     let mut halt = match arena.measure_first(arena.seed(), &batch, rollouts).await {
         Ok(first) => {
-            unmade = first;
+            failure = first;
             None
         }
         Err(Halt::Store(error)) => return Err(error.into()),
@@ -65,7 +65,7 @@ pub async fn pilot(
     };
     let (made, after) = spent();
     if made == made_before {
-        halt = halt.or(unmade.take());
+        halt = halt.or(failure.take());
     }
     let first = batch.len() * arena.search().repeats as usize;
     let mut journal = arena.into_journal();
@@ -83,6 +83,6 @@ pub async fn pilot(
             seconds: after.seconds - before.seconds,
         },
         halt,
-        unmade,
+        failure,
     })
 }

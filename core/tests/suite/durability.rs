@@ -21,13 +21,17 @@ fn probe() -> Rc<Probe> {
     Rc::new(Probe::default())
 }
 
+/// What a caller hears of whether a batch is written who outlives the run.
+pub(crate) type Heard = Rc<RefCell<Option<LocalBoxFuture<'static, bool>>>>;
+
 /// The tiny world, whose agent hands its calls in together once the journal has that, and waits for ever.
-pub(crate) struct InBatch(pub(crate) Batches);
+#[derive(Clone)]
+pub(crate) struct InBatch(pub(crate) Batches, pub(crate) Heard);
 
 impl Models for InBatch {
     fn model(&self, role: Role) -> Rc<dyn Llm> {
         match role {
-            Role::Agent => Rc::new(Self(self.0.clone())),
+            Role::Agent => Rc::new(self.clone()),
             other => tiny::Tiny.model(other),
         }
     }
@@ -44,6 +48,7 @@ impl Llm for InBatch {
 
     fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         self.0.note("batch_1", vec!["first".into(), "second".into()]);
+        *self.1.borrow_mut() = Some(self.0.written().boxed_local());
         let waiting = async move {
             assert!(self.0.written().await);
             self.0.wait_for(BatchUnderWay {
@@ -70,7 +75,7 @@ fn a_batch_is_journaled_before_it_is_waited_for_and_a_resumed_run_knows_it() {
             observer: Some(observer),
             ..RunOptions::default()
         };
-        let models = Rc::new(InBatch(batches.clone()));
+        let models = Rc::new(InBatch(batches.clone(), Heard::default()));
         let run = optimize(tiny::problem(tiny::STUDY).unwrap(), journal, models, options);
         let mut run = pin!(run);
         assert!(run.as_mut().now_or_never().is_none());

@@ -157,14 +157,18 @@ fn a_full_disk_is_reported_as_such() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_batch_that_the_journal_cannot_note_is_not_handed_in() {
+    use crate::durability::{Heard, InBatch};
     use crate::tiny::{STUDY, problem};
-    let batches = capo_core::batches::Batches::default();
+    use futures::FutureExt as _;
+    let (batches, heard) = (capo_core::batches::Batches::default(), Heard::default());
     let journal = FileJournal::open(std::path::Path::new("/dev/full"), Fsync::Never).unwrap();
-    let models = Rc::new(crate::durability::InBatch(batches.clone()));
+    let models = Rc::new(InBatch(batches.clone(), Rc::clone(&heard)));
     let run = optimize(problem(STUDY).unwrap(), journal, models, RunOptions::default());
     let error = refusal(block_on(run));
     assert!(error.contains("free some space"), "{error}");
     assert!(!batches.are_under_way());
+    let written = heard.take().expect("it was noted").now_or_never();
+    assert_eq!(written, Some(false));
 }
 
 #[test]

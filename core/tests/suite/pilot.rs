@@ -86,7 +86,7 @@ fn a_pilot_that_makes_nothing_has_failed_and_one_that_makes_some_says_what_it_la
     );
     let (begun, _) = piloted(&study, &of_example("o0"), Vec::new(), 5);
     assert_eq!((begun.rollouts, begun.halt), (4, None));
-    assert!(matches!(begun.unmade, Some(Halt::Failed { .. })));
+    assert!(matches!(begun.failure, Some(Halt::Failed { .. })));
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn pilot(
             Ending::Stopped
         }
     };
-    if let Some(Halt::Failed { message, .. }) = &piloted.unmade {
+    if let Some(Halt::Failed { message, .. }) = &piloted.failure {
         let message = message.replace('\n', " ");
         warn(&format!(
             "not every rollout could be made; of the first, {message}"

@@ -22,7 +22,7 @@ use std::time::Duration;
 use capo_api::OIDC_RETURN;
 use capo_team::seal::MasterKey;
 use capo_team::store::{Actor, Member};
-use capo_team::trainings::Shelf;
+use capo_team::trainings::Policies;
 use capo_team::{
     Files, FilesError, OidcSettings, Page, PageError, Server, SetUp, Settings, Store, StoreError,
     WorkerSettings, password, router, train, work,
@@ -165,8 +165,8 @@ pub(crate) enum ServeError {
 fn embedded() -> Result<Option<Page>, ServeError> {
     if PAGE.is_empty() {
         warn(
-            "this `capo` was built without the page and serves only the API, where `capo admin create-user NAME --admin` makes the \
-             first administrator; name the folder of a built page with --page DIR, or build both by `cargo xtask build`",
+            "this `capo` was built without the page and serves only the API; name the folder of a built page with --page DIR, or \
+             build both by `cargo xtask build`",
         );
         return Ok(None);
     }
@@ -213,8 +213,8 @@ async fn files(place: Option<&str>, folder: &Path) -> Result<Files, ServeError> 
 }
 
 /// Serves until the process is interrupted: once to let requests under way end, twice to leave at once. The first line on
-/// standard output is `listening on http://HOST:PORT`, or `https://` with TLS; while nobody has an account, the second one has
-/// the link by which the first administrator is made.
+/// standard output is `listening on http://HOST:PORT`, or `https://` with TLS; while nobody has an account, the second one
+/// says how the first administrator is made: with a page by a link.
 ///
 /// # Errors
 /// When the server cannot start, or its socket fails.
@@ -249,10 +249,10 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         }
     };
     let files = files(options.files.as_deref(), folder.path()).await?;
-    let shelf = trainings
+    let policies = trainings
         .clone()
-        .map(|trainings| Shelf::new(trainings, store.clone(), Some(files.clone())));
-    let models = models::routes(options.rewriters, shelf).await?;
+        .map(|trainings| Policies::new(trainings, store.clone(), Some(files.clone())));
+    let models = models::routes(options.rewriters, policies).await?;
     let listener = TcpListener::bind(options.address).await;
     let refused = |source| ServeError::Listen {
         address: options.address,
@@ -277,7 +277,15 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         let mut stdout = io::stdout().lock();
         let _ = writeln!(stdout, "listening on {own}");
         if let Some(set_up) = &set_up {
-            let _ = writeln!(stdout, "make the first administrator at {}", set_up.link(&url));
+            let how = if page.is_some() {
+                format!("at {}", set_up.link(&url))
+            } else {
+                format!(
+                    "by `capo admin create-user NAME --admin`, or by POST {url}/api/set-up with name, password and the secret {}",
+                    set_up.secret()
+                )
+            };
+            let _ = writeln!(stdout, "make the first administrator {how}");
         }
         let _ = stdout.flush();
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use capo_api::REWRITER;
-use capo_team::trainings::Shelf;
+use capo_team::trainings::Policies;
 use capo_world::simulated::parameters::MODELS;
 use futures::FutureExt as _;
 
@@ -42,7 +42,7 @@ impl std::str::FromStr for NamedRewriter {
 /// When two have one name, or a rewriter cannot be opened.
 pub(super) async fn routes(
     rewriters: Vec<NamedRewriter>,
-    shelf: Option<Shelf>,
+    policies: Option<Policies>,
 ) -> Result<Router, ServeError> {
     let mut names: Vec<String> = MODELS.iter().map(|model| model.name.to_owned()).collect();
     for rewriter in &rewriters {
@@ -55,14 +55,14 @@ pub(super) async fn routes(
         Some(rewriter) => opened(&rewriter.name, Path::new(""), &rewriter.folder),
         None => simulated(name, 0).map_err(|error| error.to_string()),
     };
-    let trained = shelf.map(|shelf| {
+    let trained = policies.map(|policies| {
         let places: Arc<Mutex<HashMap<String, PathBuf>>> = Arc::default();
         let known = Arc::clone(&places);
         let fetch: Fetch = Box::new(move |name: &str| {
-            let (shelf, places, name) = (shelf.clone(), Arc::clone(&places), name.to_owned());
+            let (policies, places, name) = (policies.clone(), Arc::clone(&places), name.to_owned());
             let fetched = async move {
                 let id = name.strip_prefix(REWRITER).unwrap_or(&name);
-                let place = shelf.policy(id, None).await?;
+                let place = policies.policy(id, None).await?;
                 let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
                 places.insert(name, place);
                 Ok::<_, String>(())

@@ -150,16 +150,17 @@ pub(super) fn Templates() -> impl IntoView {
 pub(super) fn UsualCosts() -> impl IntoView {
     let form = expect_context::<Form>();
     let is_table = form.memo(|study| Place::Workload.text(study, "kind") == "table");
-    let said = RwSignal::new(String::new());
+    let said = RwSignal::new((0_usize, String::new()));
     let button = move |(title, metric, threshold): (&'static str, Value, f64)| {
         let press = move |_| {
             let mut is_new = false;
             form.renew(|draft| is_new = keep(draft, &metric, threshold));
-            said.set(if is_new {
+            let words = if is_new {
                 format!("{title}: added to the constraints above.")
             } else {
                 format!("{title}: this study limits them already, and its threshold stays.")
-            });
+            };
+            said.update(|(presses, said)| (*presses, *said) = (*presses + 1, words));
         };
         view! {
             <button type="button" on:click=press>
@@ -175,7 +176,15 @@ pub(super) fn UsualCosts() -> impl IntoView {
             </div>
             <p class="note">
                 "Cheap answers needs a model whose price is known, or is stated. Polite answers asks a judge once more \
-                 about every answer, which costs calls. " <span role="status">{said}</span>
+                 about every answer, which costs calls. "
+                // Each press puts another text there: who listens hears the same words again.
+                <span role="status">
+                    <For
+                        each=move || [said.get()]
+                        key=|(presses, _)| *presses
+                        children=|(_, words)| words
+                    />
+                </span>
             </p>
         </Show>
     }

@@ -106,6 +106,13 @@ impl Here {
         }
     }
 
+    /// Kills the runtime past a round of a run, which is not over then.
+    pub(crate) fn kill_past(&mut self, id: &str, rounds: usize) {
+        self.wait_past(id, rounds);
+        assert_eq!(self.shown(id)["stage"], "running");
+        self.kill_and_start();
+    }
+
     /// Waits for a stage, for a minute from each line of the journal on.
     pub(crate) fn wait_for(&self, id: &str, stage: &str) {
         let mut shown = self.shown(id);

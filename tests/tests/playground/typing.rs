@@ -412,6 +412,15 @@ async fn templates_and_usual_constraints_spare_the_typing() {
         .await;
     browser.click("Short answers").await;
     browser.until_shown("this study limits them already").await;
+    browser
+        .js("window.told = [...document.querySelectorAll('[role=status]')].find(told => told.textContent.includes('limits them')).firstChild")
+        .await;
+    browser.click("Short answers").await;
+    browser
+        .until("the same words are told anew", async || {
+            browser.js("return window.told.isConnected").await == Value::Bool(false)
+        })
+        .await;
     browser.click("Run study").await;
     browser.until_shown("Finished.").await;
     assert!(browser.text("main").await.contains("Answer length"));

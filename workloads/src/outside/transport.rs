@@ -5,6 +5,7 @@ use std::env::VarError;
 use std::fmt;
 use std::time::Duration;
 
+use capo_core::http_headers::quoted_forms;
 use capo_core::llm::FailureKind;
 use capo_core::workload::{RolloutError, Trace};
 use serde_json::Value;
@@ -56,8 +57,11 @@ impl Secrets {
     pub(super) fn add(&mut self, value: &str) {
         let value = value.trim();
         if value.chars().count() > 3 {
-            let place = self.0.partition_point(|other| other.len() >= value.len());
-            self.0.insert(place, value.to_owned());
+            for value in quoted_forms(value) {
+                let place = self.0.partition_point(|other| other.len() >= value.len());
+                self.0.insert(place, value);
+            }
+            self.0.dedup();
         }
     }
 
@@ -180,6 +184,16 @@ mod tests {
         assert_eq!(
             secrets.redacted("sk-12345-longer, sk-12345"),
             "[redacted], [redacted]"
+        );
+    }
+
+    #[test]
+    fn a_secret_that_json_writes_otherwise_is_found_there_too() {
+        let mut secrets = Secrets::default();
+        secrets.add("sk-\"12/345");
+        assert_eq!(
+            secrets.redacted(r#"{"error": "sk-\"12\/345"}"#),
+            r#"{"error": "[redacted]"}"#
         );
     }
 

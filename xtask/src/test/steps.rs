@@ -102,6 +102,7 @@ impl Step {
                     Tool::Node,
                     Tool::Nextest,
                     Tool::Chromium,
+                    Tool::Postgres,
                     Tool::Axe,
                     Tool::OidcProvider,
                     Tool::S3rver,

@@ -72,7 +72,7 @@ use crate::secret::Secret;
 use crate::spans;
 use crate::store::{Millis, Store};
 use crate::telemetry::Metrics;
-use crate::trainings::{Shelf, Trainings};
+use crate::trainings::{Policies, Trainings};
 use problem::Refusal;
 
 /// Bytes of a document that is sent here, at most.
@@ -188,6 +188,11 @@ impl SetUp {
     pub fn link(&self, server: &str) -> String {
         format!("{}/set-up#{}", server.trim_end_matches('/'), self.0.reveal())
     }
+
+    /// The secret itself, for who has no page.
+    pub fn secret(&self) -> &str {
+        self.0.reveal()
+    }
 }
 
 impl Default for SetUp {
@@ -290,10 +295,14 @@ impl Server {
         self.0.trainings.as_ref()
     }
 
-    /// Where trainings lie, if this process trains.
-    pub(crate) fn shelf(&self) -> Option<Shelf> {
+    /// The policies of trainings, if this process trains.
+    pub(crate) fn policies(&self) -> Option<Policies> {
         let trainings = self.trainings()?.clone();
-        Some(Shelf::new(trainings, self.store().clone(), self.0.files.clone()))
+        Some(Policies::new(
+            trainings,
+            self.store().clone(),
+            self.0.files.clone(),
+        ))
     }
 
     /// What models cost unless somebody says otherwise.

@@ -1,4 +1,4 @@
-//! The gate's table of cases at this door, and what only a door can get wrong.
+//! The gateway's table of cases at this proxy, and what only a proxy can get wrong.
 
 mod changed;
 mod resolved;
@@ -79,7 +79,7 @@ fn by(name: &str) -> Actor {
 }
 
 /// A server with the key of the cases, and a token for each caller.
-struct Door {
+struct Proxy {
     router: Router,
     server: Server,
     store: Store,
@@ -88,7 +88,7 @@ struct Door {
     master: MasterKey,
 }
 
-impl Door {
+impl Proxy {
     async fn new(store: Store, base_url: &str, limits: [Limits; 3]) -> Self {
         let root = store.set_up(&by("root"), "root", "kept").await.unwrap();
         let project = store
@@ -216,18 +216,18 @@ fn problem_of(body: &str) -> Option<String> {
     Some(kind.strip_prefix("/problems/")?.to_owned())
 }
 
-on_each_database!(this_door_answers_as_the_gates_table_says);
-async fn this_door_answers_as_the_gates_table_says(store: Store) {
+on_each_database!(this_proxy_answers_as_the_gateways_table_says);
+async fn this_proxy_answers_as_the_gateways_table_says(store: Store) {
     for case in cases() {
         let name = case["name"].as_str().unwrap();
         let limits = serde_json::from_value(case["limits"].clone()).unwrap();
         let expected = &case["expected"];
         let stub = Stub::start(case["answer"].clone()).await;
         store.empty().await;
-        let door = Door::new(store.clone(), &format!("http://{}/v1", stub.address), limits).await;
+        let proxy = Proxy::new(store.clone(), &format!("http://{}/v1", stub.address), limits).await;
         let asked = case["sent"].as_array().unwrap().iter().map(|sent| {
             let field = |name: &str| sent[name].as_str().unwrap();
-            let mut request = door.request(field("who"), field("method"), field("target"));
+            let mut request = proxy.request(field("who"), field("method"), field("target"));
             request = request.header("content-type", field("content_type"));
             if let Some(origin) = sent["origin"].as_str() {
                 request = request.header("origin", origin);
@@ -236,7 +236,7 @@ async fn this_door_answers_as_the_gates_table_says(store: Store) {
                 .as_str()
                 .map_or_else(|| sent["body"].to_string(), str::to_owned);
             let request = request.body(Body::from(body)).unwrap();
-            door.router.clone().oneshot(request)
+            proxy.router.clone().oneshot(request)
         });
         let answered = join_all(asked).await;
         let mut answers = Vec::new();
@@ -274,7 +274,7 @@ async fn this_door_answers_as_the_gates_table_says(store: Store) {
             "{name}"
         );
         let used = expected["used"].as_u64().unwrap();
-        assert_eq!(door.settled(Scope::Member).await.get(), used, "{name}");
+        assert_eq!(proxy.settled(Scope::Member).await.get(), used, "{name}");
     }
 }
 
@@ -294,23 +294,23 @@ const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tok
 on_each_database!(a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_providers_header);
 async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_providers_header(store: Store) {
     let stub = Stub::start(one(USAGE)).await;
-    let door = Door::to(store, &stub).await;
-    let editor = door.store.member("ed").await.unwrap();
+    let proxy = Proxy::to(store, &stub).await;
+    let editor = proxy.store.member("ed").await.unwrap();
     let session = Secret::new("");
     let ed = by("ed");
-    let signed_in = door.store.sign_in(&ed, &editor, &session, "test");
+    let signed_in = proxy.store.sign_in(&ed, &editor, &session, "test");
     let id = signed_in.await.unwrap().id;
     let cookie = format!("__Host-{}={}", caller::COOKIE, session.reveal());
-    let token = door.tokens[0].1.reveal().to_owned();
+    let token = proxy.tokens[0].1.reveal().to_owned();
     let (reads, has_ended) = (Secret::new("capo_"), Secret::new("capo_"));
     for (secret, scope, until) in [
         (&reads, TokenScope::Read, NOW + 1_000),
         (&has_ended, TokenScope::Write, NOW),
     ] {
-        let added = door.store.add_token(&ed, &editor, secret, "other", scope, until);
+        let added = proxy.store.add_token(&ed, &editor, secret, "other", scope, until);
         added.await.unwrap();
     }
-    let nobody = || door.request("nobody", "POST", CHAT);
+    let nobody = || proxy.request("nobody", "POST", CHAT);
     for (request, status) in [
         (
             nobody()
@@ -357,19 +357,19 @@ async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_provide
             404,
         ),
     ] {
-        let (got, body) = text(door.chat(request).await).await;
+        let (got, body) = text(proxy.chat(request).await).await;
         assert_eq!(got, status, "{body}");
     }
-    assert_eq!(door.settled(Scope::Member).await, NanoUsd::from(5 * 60_000));
+    assert_eq!(proxy.settled(Scope::Member).await, NanoUsd::from(5 * 60_000));
     assert_eq!(
-        door.used().await.len(),
+        proxy.used().await.len(),
         3,
         "of the member, the project and the key"
     );
-    door.store.end_session(&ed, &editor, &id).await.unwrap();
+    proxy.store.end_session(&ed, &editor, &id).await.unwrap();
     let request = nobody().header("cookie", &cookie);
     let request = request.header("origin", "https://capo.example");
-    assert_eq!(door.chat(request).await.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(proxy.chat(request).await.status(), StatusCode::UNAUTHORIZED);
 }
 
 on_each_database!(a_caller_who_goes_away_pays_what_the_provider_counts);
@@ -381,44 +381,44 @@ async fn a_caller_who_goes_away_pays_what_the_provider_counts(store: Store) {
     ];
     let answer = json!({ "status": 200, "content_type": "text/event-stream", "chunks": chunks, "repeat": 1 });
     let stub = Stub::start(answer).await;
-    let door = Door::to(store, &stub).await;
-    let response = door.chat(door.request("editor", "POST", CHAT)).await;
+    let proxy = Proxy::to(store, &stub).await;
+    let response = proxy.chat(proxy.request("editor", "POST", CHAT)).await;
     assert_eq!(response.status(), StatusCode::OK);
     drop(response);
-    assert_eq!(door.settled(Scope::Member).await, NanoUsd::from(60_000));
+    assert_eq!(proxy.settled(Scope::Member).await, NanoUsd::from(60_000));
 }
 
 on_each_database!(a_provider_that_is_not_there_costs_nothing);
 async fn a_provider_that_is_not_there_costs_nothing(store: Store) {
-    let door = Door::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
-    let response = door.chat(door.request("editor", "POST", CHAT)).await;
+    let proxy = Proxy::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
+    let response = proxy.chat(proxy.request("editor", "POST", CHAT)).await;
     let (status, body) = text(response).await;
     assert_eq!((status, problem_of(&body).as_deref()), (502, Some("unreached")));
-    assert_eq!(door.settled(Scope::Member).await, NanoUsd::ZERO);
+    assert_eq!(proxy.settled(Scope::Member).await, NanoUsd::ZERO);
 }
 
 on_each_database!(who_goes_away_before_the_provider_answers_pays_what_it_counts);
 async fn who_goes_away_before_the_provider_answers_pays_what_it_counts(store: Store) {
     let stub = Stub::start(one(USAGE)).await;
     stub.delay.store(300, Relaxed);
-    let door = Door::to(store, &stub).await;
-    let asked = door.chat(door.request("editor", "POST", CHAT));
+    let proxy = Proxy::to(store, &stub).await;
+    let asked = proxy.chat(proxy.request("editor", "POST", CHAT));
     let gone = tokio::time::timeout(std::time::Duration::from_millis(100), asked).await;
     assert!(gone.is_err(), "it had not answered");
-    assert_eq!(door.settled(Scope::Member).await, NanoUsd::from(60_000));
-    door.server.finish().await;
+    assert_eq!(proxy.settled(Scope::Member).await, NanoUsd::from(60_000));
+    proxy.server.finish().await;
 }
 
 on_each_database!(nothing_is_read_from_who_may_not_ask);
 async fn nothing_is_read_from_who_may_not_ask(store: Store) {
-    let door = Door::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
+    let proxy = Proxy::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
     for (who, status) in [("nobody", 401), ("outsider", 404)] {
         // A body that never comes.
         let body = Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
-        let request = door
+        let request = proxy
             .request(who, "POST", CHAT)
             .header("content-type", "application/json");
-        let response = door
+        let response = proxy
             .router
             .clone()
             .oneshot(request.body(body).unwrap())
@@ -430,37 +430,37 @@ async fn nothing_is_read_from_who_may_not_ask(store: Store) {
 
 on_each_database!(what_a_killed_server_had_set_aside_is_paid_when_the_next_one_starts);
 async fn what_a_killed_server_had_set_aside_is_paid_when_the_next_one_starts(store: Store) {
-    let door = Door::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
+    let proxy = Proxy::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
     let payers = crate::store::ChargedTo {
         key: "team".into(),
         project: "p".into(),
-        member: door.editor.clone(),
+        member: proxy.editor.clone(),
     };
     let most = NanoUsd::from(70);
-    let aside = door
+    let aside = proxy
         .store
         .reserve(payers, [Limits::default(); 3], most, NOW)
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(door.store.take_over(NOW + 1000, true).await.unwrap(), 1);
-    assert_eq!(door.settled(Scope::Member).await, most);
-    door.store.settle(&aside, NanoUsd::from(1)).await.unwrap();
-    assert_eq!(door.settled(Scope::Member).await, most, "once only");
+    assert_eq!(proxy.store.take_over(NOW + 1000, true).await.unwrap(), 1);
+    assert_eq!(proxy.settled(Scope::Member).await, most);
+    proxy.store.settle(&aside, NanoUsd::from(1)).await.unwrap();
+    assert_eq!(proxy.settled(Scope::Member).await, most, "once only");
 }
 
 on_each_database!(without_the_master_key_nothing_is_sent_and_said_why);
 async fn without_the_master_key_nothing_is_sent_and_said_why(store: Store) {
     let stub = Stub::start(one(USAGE)).await;
-    let mut door = Door::to(store, &stub).await;
+    let mut proxy = Proxy::to(store, &stub).await;
     for master in [None, Some(MasterKey::new())] {
         let settings = Settings {
             master,
             ..Settings::default()
         };
-        let server = Server::new(door.store.clone(), || NOW, settings).unwrap();
-        door.router = router(server, None);
-        let (status, body) = text(door.chat(door.request("editor", "POST", CHAT)).await).await;
+        let server = Server::new(proxy.store.clone(), || NOW, settings).unwrap();
+        proxy.router = router(server, None);
+        let (status, body) = text(proxy.chat(proxy.request("editor", "POST", CHAT)).await).await;
         assert_eq!(
             (status, problem_of(&body).as_deref()),
             (503, Some("master-key")),

@@ -11,6 +11,10 @@ const REFUSAL: &str = "session.refuse";
 /// How many lines of refused sign-ins stay.
 pub(crate) const REFUSALS: i64 = 1000;
 
+/// Of the lines of an action (`$1`), lets as many of the latest stay as are asked for (`$2`).
+pub(super) const FORGET: &str = "DELETE FROM audit WHERE action = $1 AND id <= \
+                                 (SELECT id FROM audit WHERE action = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)";
+
 /// Who does something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
@@ -88,14 +92,11 @@ impl Store {
     pub async fn record_refusal(&self, actor: &Actor, subject: &str) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
         write(&mut transaction, actor, REFUSAL, subject, None).await?;
-        sqlx::query(
-            "DELETE FROM audit WHERE action = $1 AND id <= \
-             (SELECT id FROM audit WHERE action = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)",
-        )
-        .bind(REFUSAL)
-        .bind(REFUSALS)
-        .execute(&mut *transaction)
-        .await?;
+        sqlx::query(FORGET)
+            .bind(REFUSAL)
+            .bind(REFUSALS)
+            .execute(&mut *transaction)
+            .await?;
         Ok(transaction.commit().await?)
     }
 

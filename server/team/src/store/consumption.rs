@@ -84,7 +84,7 @@ type RowKey = (u64, &'static str, String);
 
 /// One transaction on what is consumed. What is added to a row is written once, however many requests of the transaction
 /// count towards it.
-struct Books {
+struct Ledger {
     transaction: Transaction<'static, Any>,
     /// To what is used and reserved, and to requests.
     added: BTreeMap<RowKey, [i64; 3]>,
@@ -123,7 +123,7 @@ fn addition(rows: usize) -> String {
     )
 }
 
-impl Books {
+impl Ledger {
     fn add(&mut self, aside: &OpenReservation, added: [i64; 3]) {
         for key in row_keys(&aside.payers, aside.reservation.day) {
             let sums = self.added.entry(key).or_default();
@@ -238,11 +238,11 @@ impl Store {
             payers,
             reservation: Reservation { day, amount },
         };
-        let mut books = self.open_books().await?;
+        let mut ledger = self.open_ledger().await?;
         let costs = self.costs.change(|costs| costs.clone());
-        books.set_aside(&aside, at, &self.process, &costs).await?;
+        ledger.set_aside(&aside, at, &self.process, &costs).await?;
         // It is added before it is let through, which tells what is there without another statement.
-        let after = books.write().await?;
+        let after = ledger.write().await?;
         let rows = std::iter::zip(aside.payers.all(), row_keys(&aside.payers, day));
         let mut before: Vec<Account> = std::iter::zip(rows, limits)
             .map(|(((scope, _), key), limits)| {
@@ -257,14 +257,14 @@ impl Store {
             })
             .collect();
         if let Err(problem) = reserve(&mut before, amount, day) {
-            books.transaction.rollback().await?;
+            ledger.transaction.rollback().await?;
             // What others did cost is written all the same.
             if !costs.is_empty() {
                 self.write_costs().await?;
             }
             return Ok(Err(problem));
         }
-        books.transaction.commit().await?;
+        ledger.transaction.commit().await?;
         self.costs.forget(&costs);
         Ok(Ok(aside))
     }
@@ -287,7 +287,7 @@ impl Store {
     }
 
     /// Begins to change what was consumed, which nobody else does until it ends.
-    async fn open_books(&self) -> Result<Books, StoreError> {
+    async fn open_ledger(&self) -> Result<Ledger, StoreError> {
         let transaction = if self.is_sqlite {
             self.write.begin_with(BEGIN_UNCONFIRMED).await?
         } else {
@@ -298,16 +298,16 @@ impl Store {
             transaction
         };
         let added = BTreeMap::new();
-        Ok(Books { transaction, added })
+        Ok(Ledger { transaction, added })
     }
 
     /// Writes what requests did cost that is not written yet.
     async fn write_costs(&self) -> Result<(), StoreError> {
-        let mut books = self.open_books().await?;
+        let mut ledger = self.open_ledger().await?;
         let costs = self.costs.change(|costs| costs.clone());
-        books.settle(&costs).await?;
-        books.write().await?;
-        books.transaction.commit().await?;
+        ledger.settle(&costs).await?;
+        ledger.write().await?;
+        ledger.transaction.commit().await?;
         self.costs.forget(&costs);
         Ok(())
     }
@@ -414,7 +414,7 @@ mod tests {
             self.costs.change(|costs| costs.len())
         }
 
-        async fn lines_of_books(&self) -> Vec<Line> {
+        async fn ledger_lines(&self) -> Vec<Line> {
             let used = self.used_since(0).await.unwrap().into_iter();
             let line = |used: Used| {
                 let Consumption {
@@ -457,7 +457,7 @@ mod tests {
             ];
             let other_member = line(0, "member", "n", [5, 0, 1]);
             let other_project = line(0, "project", "q", [6, 0, 1]);
-            let books = |key, member, project| {
+            let ledger = |key, member, project| {
                 let of_day = [
                     line(0, "key", "k", key),
                     line(0, "member", "m", member),
@@ -468,8 +468,8 @@ mod tests {
                 [&on_other_day[..], &of_day].concat()
             };
             assert_eq!(
-                store.lines_of_books().await,
-                books([41, 25, 5], [36, 25, 4], [35, 25, 4])
+                store.ledger_lines().await,
+                ledger([41, 25, 5], [36, 25, 4], [35, 25, 4])
             );
             // What is refused takes along what others did cost all the same.
             store.owe(&next, 21);
@@ -481,27 +481,27 @@ mod tests {
             let refused = store.reserve(payers("m", "p"), limits, NanoUsd::from(1), 0).await;
             assert!(refused.unwrap().is_err());
             assert_eq!(
-                store.lines_of_books().await,
-                books([62, 0, 5], [57, 0, 4], [56, 0, 4])
+                store.ledger_lines().await,
+                ledger([62, 0, 5], [57, 0, 4], [56, 0, 4])
             );
         });
     }
 
     #[test]
-    fn only_the_books_do_not_wait_for_the_disk() {
+    fn only_the_ledger_does_not_wait_for_the_disk() {
         in_sqlite(|store| async move {
             let confirmed = "PRAGMA synchronous";
-            let mut books = store.open_books().await.unwrap();
-            let of_books: i64 = sqlx::query_scalar(confirmed)
-                .fetch_one(&mut *books.transaction)
+            let mut ledger = store.open_ledger().await.unwrap();
+            let of_ledger: i64 = sqlx::query_scalar(confirmed)
+                .fetch_one(&mut *ledger.transaction)
                 .await
                 .unwrap();
-            books.transaction.commit().await.unwrap();
+            ledger.transaction.commit().await.unwrap();
             let of_others: i64 = sqlx::query_scalar(confirmed)
                 .fetch_one(&store.write)
                 .await
                 .unwrap();
-            assert_eq!((of_books, of_others), (1, 2), "NORMAL, and FULL again");
+            assert_eq!((of_ledger, of_others), (1, 2), "NORMAL, and FULL again");
         });
     }
 
@@ -512,9 +512,9 @@ mod tests {
             for requests in 1..=2 {
                 let aside = store.set_aside(payers("m", "p"), most, 0).await;
                 store.set_aside(payers("m", "p"), most, 0).await;
-                assert_eq!(store.lines_of_books().await[0].3[1], most);
+                assert_eq!(store.ledger_lines().await[0].3[1], most);
                 store.settle(&aside, NanoUsd::MAX).await.unwrap();
-                assert_eq!(store.lines_of_books().await[0].3, [most, 0, 2 * requests]);
+                assert_eq!(store.ledger_lines().await[0].3, [most, 0, 2 * requests]);
             }
         });
     }
@@ -539,7 +539,7 @@ mod tests {
     fn a_transaction_that_fails_in_the_end_has_changed_nothing_and_the_next_one_writes_it() {
         on_each(|store| async move {
             let first = store.set_aside(payers("m", "p"), 30, 0).await;
-            let before = store.lines_of_books().await;
+            let before = store.ledger_lines().await;
             let change = async |statement: &'static str| {
                 sqlx::raw_sql(statement).execute(&store.write).await.unwrap();
             };
@@ -552,7 +552,7 @@ mod tests {
                 .await;
             assert!(failed.is_err());
             change("DROP INDEX one_a_day").await;
-            assert_eq!((store.owed(), store.lines_of_books().await), (1, before));
+            assert_eq!((store.owed(), store.ledger_lines().await), (1, before));
             store.set_aside(payers("n", "p"), 40, 0).await;
             let after = [
                 line(0, "key", "k", [10, 40, 2]),
@@ -560,7 +560,7 @@ mod tests {
                 line(0, "member", "n", [0, 40, 1]),
                 line(0, "project", "p", [10, 40, 2]),
             ];
-            assert_eq!((store.owed(), store.lines_of_books().await), (0, after.to_vec()));
+            assert_eq!((store.owed(), store.ledger_lines().await), (0, after.to_vec()));
         });
     }
 }

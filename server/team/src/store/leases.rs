@@ -8,6 +8,7 @@ use sqlx::any::{AnyArguments, AnyQueryResult, AnyRow};
 use sqlx::query::Query;
 use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
+use super::columns::rows;
 use super::processes::FORSAKEN;
 use super::{Millis, Store, StoreError, count};
 use crate::secret;
@@ -15,8 +16,12 @@ use crate::secret;
 /// How often a job is taken up without getting further before it is left alone.
 const CLAIMS: u64 = 4;
 
-/// A line that no job has.
-const NO_LINE: i64 = i64::MAX;
+/// From here on no job has lines.
+const NO_LINE: i64 = 1 << 62;
+
+/// Ids that lines hold by which room is looked for, a long one and some that take up pages: PostgreSQL keeps long ones apart,
+/// and each kind may find room that the other one has not.
+const ROOM: [usize; 9] = [512, 56, 56, 56, 56, 56, 56, 56, 56];
 
 /// A process's right to work on a run or a training, until another one claims it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -95,13 +100,16 @@ impl Jobs {
         id: &str,
     ) -> Result<(), sqlx::Error> {
         let [lines, of] = self.lines;
-        // What repeats itself takes up less.
-        let line: String = (0..512).map(|_| secret::id()).collect();
-        let insert = format!("INSERT INTO {lines} ({of}, line, body) VALUES ($1, $2, $3)");
-        let insert = sqlx::query(AssertSqlSafe(insert));
-        let inserted = insert.bind(id).bind(NO_LINE).bind(line);
-        inserted.execute(&mut **transaction).await?;
-        let delete = format!("DELETE FROM {lines} WHERE {of} = $1 AND line = $2");
+        let values = rows(ROOM.len(), 2);
+        let insert = format!("INSERT INTO {lines} ({of}, line, body) VALUES {values}");
+        let mut insert = sqlx::query(AssertSqlSafe(insert)).bind(id);
+        for (line, ids) in (NO_LINE..).zip(ROOM) {
+            // What repeats itself takes up less.
+            let body: String = (0..ids).map(|_| secret::id()).collect();
+            insert = insert.bind(line).bind(body);
+        }
+        insert.execute(&mut **transaction).await?;
+        let delete = format!("DELETE FROM {lines} WHERE {of} = $1 AND line >= $2");
         let deleted = sqlx::query(AssertSqlSafe(delete)).bind(id).bind(NO_LINE);
         deleted.execute(&mut **transaction).await?;
         Ok(())

@@ -243,7 +243,7 @@ impl Store {
                             return Ok(false);
                         }
                         if is_sqlite && connections == 1 {
-                            // After books that were not confirmed by the disk.
+                            // After a change of the ledger that the disk did not confirm.
                             sqlx::raw_sql("PRAGMA synchronous = FULL")
                                 .execute(connection)
                                 .await?;

@@ -27,8 +27,8 @@ async fn begin(server: &Server, trainings: &Trainings, start: &TrainingStart) ->
             )
         }),
         TrainingStart::Training { training, step } => {
-            let shelf = server.shelf().ok_or("this process knows no trainings")?;
-            shelf.policy(training, *step).await.map(Begin::Policy)
+            let policies = server.policies().ok_or("this process knows no trainings")?;
+            policies.policy(training, *step).await.map(Begin::Policy)
         }
         TrainingStart::Fresh {
             vocabulary,

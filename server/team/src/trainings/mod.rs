@@ -7,8 +7,8 @@ mod input;
 mod keeper;
 mod log;
 mod objects;
+mod policies;
 mod rewriters;
-mod shelf;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod work;
@@ -27,8 +27,8 @@ use capo_models::local_models::LocalError;
 use crate::store::Millis;
 
 pub(crate) use folder::{forget, is_below};
+pub use policies::Policies;
 pub(crate) use rewriters::Rewriters;
-pub use shelf::Shelf;
 
 /// What a training's process locks in its folder for as long as it lives.
 pub const LOCK: &str = "lock";

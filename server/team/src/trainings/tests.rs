@@ -326,15 +326,15 @@ fn a_checkpoint_is_another_machines_too_and_the_training_is_not() {
         damaged[at] = b'L';
         std::fs::write(&object, damaged).unwrap();
         let (server, folder) = machine(&place.store, LEARNS, place.files.path());
-        let shelf = server.shelf().unwrap();
-        let refused = shelf.policy(&training.id, None).await.unwrap_err();
+        let policies = server.policies().unwrap();
+        let refused = policies.policy(&training.id, None).await.unwrap_err();
         assert!(refused.contains("does not hand this one out"), "{refused}");
         let brought = folder.path().join("rewriters");
         assert_eq!(brought.read_dir().unwrap().count(), 0, "nothing is left of it");
         std::fs::write(&object, whole).unwrap();
         let (one, two) = tokio::join!(
-            shelf.policy(&training.id, None),
-            shelf.policy(&training.id, Some(2))
+            policies.policy(&training.id, None),
+            policies.policy(&training.id, Some(2))
         );
         let policy = one.unwrap();
         assert_eq!(two.unwrap(), policy);
@@ -343,7 +343,7 @@ fn a_checkpoint_is_another_machines_too_and_the_training_is_not() {
         assert_eq!(weights.unwrap(), "learned\n");
         // What was brought stays as it is, wherever it came from.
         std::fs::remove_file(&object).unwrap();
-        assert_eq!(shelf.policy(&training.id, None).await.unwrap(), policy);
+        assert_eq!(policies.policy(&training.id, None).await.unwrap(), policy);
 
         place.server = server;
         let (ending, task) = place.work();

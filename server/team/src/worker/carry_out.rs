@@ -176,9 +176,9 @@ fn prepared(
     let mut named = prepared.rewriters();
     named.retain(|id| trainings.contains(id));
     let mut found = BTreeMap::new();
-    if let Some(shelf) = server.shelf().filter(|_| !named.is_empty()) {
-        let policies = database.wait(shelf.policies(named, Arc::clone(&stopped)));
-        found = policies.map_err(|error| lost(run, &error))?;
+    if let Some(policies) = server.policies().filter(|_| !named.is_empty()) {
+        let there = database.wait(policies.of_all(named, Arc::clone(&stopped)));
+        found = there.map_err(|error| lost(run, &error))?;
         if found.values().any(Result::is_err) && stopped() {
             return Err(at_rest(shared));
         }

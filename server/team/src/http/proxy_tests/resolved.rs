@@ -91,29 +91,30 @@ async fn a_name_leads_to_its_public_addresses_whatever_it_led_to_before() {
 
 on_each_database!(a_providers_name_is_resolved_for_each_call_and_no_private_address_connected_to);
 async fn a_providers_name_is_resolved_for_each_call_and_no_private_address_connected_to(store: Store) {
-    let mut door = Door::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
-    let kept = door.store.key("team").await.unwrap().unwrap();
+    let mut proxy = Proxy::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
+    let kept = proxy.store.key("team").await.unwrap().unwrap();
     // It has no port: those of the addresses count.
     let mut record = key_record("https://provider.example/v1");
     record["projects"] = json!(kept.key.record().projects);
     record["private_host"] = json!(false);
     let key: SharedKey = serde_json::from_value(record).unwrap();
-    door.store
-        .change_key(&by("root"), &key, Some(KEY), &door.master)
+    proxy
+        .store
+        .change_key(&by("root"), &key, Some(KEY), &proxy.master)
         .await
         .unwrap();
     let ((outside, reached), (inside, reached_inside)) = (hanging_up().await, hanging_up().await);
     let public = addresses(&["8.8.8.8"])[0];
     let told = Scripted::new([vec![public], vec![inside], vec![inside, public]]);
     let settings = Settings {
-        master: Some(door.master.clone()),
+        master: Some(proxy.master.clone()),
         ..Settings::default()
     };
-    let mut server = Server::new(door.store.clone(), || NOW, settings).unwrap();
+    let mut server = Server::new(proxy.store.clone(), || NOW, settings).unwrap();
     Arc::get_mut(&mut server.0).unwrap().providers = Providers::new(Near(Public(told), outside)).unwrap();
-    door.router = router(server, None);
+    proxy.router = router(server, None);
     for connected in [1, 1, 2] {
-        let response = door.chat(door.request("editor", "POST", CHAT)).await;
+        let response = proxy.chat(proxy.request("editor", "POST", CHAT)).await;
         assert_eq!(text(response).await.0, 502, "nobody answers");
         let counted = (reached.load(Relaxed), reached_inside.load(Relaxed));
         assert_eq!(counted, (connected, 0));

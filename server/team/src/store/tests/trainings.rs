@@ -257,6 +257,28 @@ fn a_training_that_gets_no_further_is_left_alone() {
 }
 
 #[test]
+fn a_training_for_whose_lines_there_is_no_room_is_not_taken_up_again_until_there_is() {
+    in_sqlite(|store| async move {
+        let (project, ada) = place(&store).await;
+        store
+            .add_training(&at(1), &project, &ada, new(TrainingKind::Sft))
+            .await
+            .unwrap();
+        store.claim_training(0, 1).await.unwrap().unwrap();
+        // More often than a training is taken up without getting further.
+        for now in 1..6 {
+            // After a refusal it is another connection.
+            store.set_full(true).await;
+            let refused = store.claim_training(now, now + 1).await.unwrap_err();
+            assert!(refused.is_full(), "{refused}");
+        }
+        store.set_full(false).await;
+        let (lease, _) = store.claim_training(6, 7).await.unwrap().unwrap();
+        assert_eq!(lease.fence, 2);
+    });
+}
+
+#[test]
 fn what_an_ended_process_had_under_way_is_taken_over() {
     on_each(|store| async move {
         let (project, ada) = place(&store).await;

@@ -24,15 +24,15 @@ const LOOK: Duration = Duration::from_millis(500);
 /// One archive is brought at a time, so that those who need the same wait for it.
 static BRINGING: Mutex<()> = Mutex::const_new(());
 
-/// Where trainings lie on this machine, and their checkpoints.
+/// The policies that trainings came to, as this machine has them.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct Policies {
     trainings: Trainings,
     store: Store,
     files: Option<Files>,
 }
 
-impl Shelf {
+impl Policies {
     /// Of the trainings that a database knows, whose checkpoints are kept in a place.
     pub fn new(trainings: Trainings, store: Store, files: Option<Files>) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Shelf {
     }
 
     /// The same for trainings whose policy counts, each by its id, until that is `stopped`.
-    pub(crate) async fn policies(
+    pub(crate) async fn of_all(
         self,
         trainings: Vec<String>,
         stopped: Stopped,
