@@ -1,7 +1,7 @@
 //! The prompts that a request quotes: in tags, fences, fields, after labels, or in a list with scores.
 
 use super::asking::{is_of, means_prompt};
-use super::text::blocks;
+use super::text::{blocks, words};
 
 /// The prompt that a request is about, with what stands before and after it; `None` when it quotes none.
 pub(super) fn split_at_prompt(request: &str) -> Option<[&str; 3]> {
@@ -151,8 +151,8 @@ fn is_name(text: &str) -> bool {
     nouns.iter().any(|noun| text.contains(noun)) && text.split_whitespace().all(|word| is_of(WORDS, word))
 }
 
-/// What follows "current prompt is:": up to the closing quotation mark where there is one, else to the next empty
-/// line.
+/// What follows "current prompt is:": up to the closing quotation mark, at the end of a line or else the last there is,
+/// where it begins with one; otherwise to the next empty line.
 fn after_is(request: &str) -> Option<&str> {
     // Of the same length, so that places in one are places in the other.
     let lower = request.to_ascii_lowercase();
@@ -160,15 +160,18 @@ fn after_is(request: &str) -> Option<&str> {
         .iter()
         .find_map(|label| {
             let (noun, _) = label.split_once(' ')?;
-            let at = lower.find(label)?;
-            let mut before = lower[..at]
-                .trim_end_matches(' ')
-                .rsplit(|c: char| !c.is_alphanumeric());
-            means_prompt(before.next().unwrap_or_default(), noun).then_some(at + label.len())
+            let (at, _) = lower.match_indices(label).find(|(at, _)| {
+                let line = words(lower[..*at].rsplit('\n').next().unwrap_or_default());
+                means_prompt(line.last().map_or("", |word| word.text.as_str()), noun)
+            })?;
+            Some(at + label.len())
         })?;
     let rest = request[at..].trim_start();
     let text = match rest.strip_prefix('"') {
-        Some(quoted) => quoted.split_once("\"\n").map_or(quoted, |(text, _)| text),
+        Some(quoted) => quoted
+            .split_once("\"\n")
+            .or_else(|| quoted.rsplit_once('"'))
+            .map_or(quoted, |(text, _)| text),
         None => rest.split_once("\n\n").map_or(rest, |(text, _)| text),
     };
     Some(text.trim()).filter(|text| !text.is_empty())
@@ -447,6 +450,9 @@ mod tests {
             format!("## Instructions\nRevise it.\n\n## Current prompt\n{BRIEF}\n\n## Feedback\nInput: Hi\n"),
             format!("The component being tuned:\n```\n{BRIEF}\n```\n"),
             format!("[[ ## previous_instruction ## ]]\n{BRIEF}\n\n[[ ## feedback ## ]]\nIt is curt."),
+            format!("The assistant's instructions are: {BRIEF}\n\nRewrite them."),
+            format!("Our delivery instructions are: ring.\nThe instructions are: {BRIEF}\n\nRewrite them."),
+            format!("The prompt is: \"{BRIEF}\" Please improve it."),
         ] {
             assert_eq!(current_prompt(&request), Some(BRIEF), "{request}");
         }

@@ -307,6 +307,7 @@ mod tests {
             (craft, "How many apples are left?", Part::Answer),
             (craft, "Input: cancel it\nOutput:", Part::Answer),
             ("", delivery, Part::Answer),
+            ("", "My updated instructions are: deliver at noon.", Part::Answer),
             (
                 "",
                 "Which is kinder?\n<prompt>Be kind.</prompt>\n```\nRewrite the prompt.\n```",
