@@ -410,7 +410,8 @@ const OPEN: [&str; 5] = ["/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd", 
 
 /// Whether a path leads to what a process has open.
 pub(crate) fn is_open(path: &Path) -> bool {
-    let is_descriptor = || path.starts_with("/proc") && path.parent().is_some_and(|folder| folder.ends_with("fd"));
+    let is_descriptor =
+        || path.starts_with("/proc") && path.parent().is_some_and(|folder| folder.ends_with("fd"));
     OPEN.iter().any(|open| path.starts_with(open)) || is_descriptor()
 }
 
@@ -419,7 +420,11 @@ pub(crate) fn is_open(path: &Path) -> bool {
 /// # Errors
 /// That it is none, or what the system says.
 pub fn expect_regular_or_open(path: &Path) -> io::Result<()> {
-    if is_open(path) { Ok(()) } else { expect_regular(path) }
+    if is_open(path) {
+        Ok(())
+    } else {
+        expect_regular(path)
+    }
 }
 
 fn refused(path: &str, error: &io::Error) -> FileError {

@@ -25,7 +25,7 @@ pub(crate) fn read_by(study: &Study, path: &Path, folder: &StudyFolder) -> Vec<(
     let data = study.workload.get("data").and_then(Value::as_str);
     let holds_study = |place: &Path| {
         let [place, study] = [place, path].map(fs::canonicalize);
-        matches!((place, study), (Ok(place), Ok(study)) if study.starts_with(place))
+        matches!((place, study), (Ok(place), Ok(study)) if study.starts_with(&place))
     };
     for text in texts {
         let place = folder.resolve(text);

@@ -156,6 +156,13 @@ mod tests {
         for place in ["other.csv", "new.csv", "data/new.json"] {
             assert!(!refused(place), "{place}");
         }
-        assert!(check("--out", Path::new("/dev/null"), [("read", Path::new("/dev/null"))]).is_ok());
+        assert!(
+            check(
+                "--out",
+                Path::new("/dev/null"),
+                [("read", Path::new("/dev/null"))]
+            )
+            .is_ok()
+        );
     }
 }

@@ -531,7 +531,9 @@ fn what_a_run_reads_is_not_written_over() {
         place.capo(&line).expect(&[64], &["--junit: ", what]);
     }
     let line = "evaluate own.toml --prompt prompt.md --junit prompt.md";
-    place.capo(line).expect(&[64], &["prompt.md is not replaced: it is a prompt"]);
+    place
+        .capo(line)
+        .expect(&[64], &["prompt.md is not replaced: it is a prompt"]);
     for line in ["optimize pipe", "optimize own.toml --prices pipe"] {
         place.capo(line).expect(&[64], &["it is not a regular file"]);
     }

@@ -457,7 +457,11 @@ fn an_export_replaces_files_but_no_journal() {
 fn what_goes_to_standard_output_follows_what_is_in_its_file() {
     let place = Place::new();
     place.optimize("study.toml", "run.jsonl");
-    for (out, appends) in [("/dev/stdout", false), ("/proc/self/fd/1", true), ("/dev/fd/2", true)] {
+    for (out, appends) in [
+        ("/dev/stdout", false),
+        ("/proc/self/fd/1", true),
+        ("/dev/fd/2", true),
+    ] {
         place.write("log", "before\n");
         let log = File::options()
             .append(appends)
@@ -472,9 +476,16 @@ fn what_goes_to_standard_output_follows_what_is_in_its_file() {
             .stdout(log)
             .status();
         assert!(status.unwrap().success(), "{out}");
-        let begins = if appends { "before\nagain\nid,round" } else { "again\n" };
+        let begins = if appends {
+            "before\nagain\nid,round"
+        } else {
+            "again\n"
+        };
         let log = place.read("log");
-        assert!(log.starts_with(begins) && log.contains("id,round,origin"), "{out}: {log}");
+        assert!(
+            log.starts_with(begins) && log.contains("id,round,origin"),
+            "{out}: {log}"
+        );
     }
 }
 
