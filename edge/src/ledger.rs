@@ -264,7 +264,7 @@ struct Tables(SqlStorage);
 
 /// A row of `reservation`.
 #[derive(Deserialize)]
-struct Kept {
+struct Row {
     reservation: String,
     subjects: String,
 }
@@ -337,7 +337,7 @@ impl Tables {
     /// Settles a reservation that is there still, at what the request did cost, or in full where nobody knows.
     fn settle(&self, id: u64, cost: Option<NanoUsd>) -> worker::Result<()> {
         let delete = "DELETE FROM reservation WHERE id = ? RETURNING reservation, subjects";
-        for kept in self.0.exec(delete, vec![number(id)])?.to_array::<Kept>()? {
+        for kept in self.0.exec(delete, vec![number(id)])?.to_array::<Row>()? {
             let reservation: Reservation = serde_json::from_str(&kept.reservation)?;
             let subjects: Vec<Subject> = serde_json::from_str(&kept.subjects)?;
             for subject in &subjects {

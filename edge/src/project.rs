@@ -163,7 +163,7 @@ impl DurableObject for ProjectObject {
 struct Tables(SqlStorage);
 
 #[derive(Deserialize)]
-struct Shown {
+struct RunRow {
     shown: String,
 }
 
@@ -215,7 +215,7 @@ impl Tables {
         // Text that comes after every moment.
         let (at, id) = before.unwrap_or_else(|| ("a".to_owned(), String::new()));
         let select = "SELECT shown FROM runs WHERE (created_at, id) < (?, ?) ORDER BY created_at DESC, id DESC LIMIT ?";
-        let rows: Vec<Shown> = self
+        let rows: Vec<RunRow> = self
             .0
             .exec(select, vec![at.into(), id.into(), number(most)])?
             .to_array()?;

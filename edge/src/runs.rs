@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::configuration::{Configuration, Member};
 use crate::project::{MOST_FILE, Project};
 use crate::refusal::Refusal;
-use crate::run::{Asked, Begin, ask};
+use crate::run::{Begin, Command, ask};
 use crate::runtime::{moment, query, random_id};
 
 /// Runs of one page of a list.
@@ -68,18 +68,18 @@ pub(crate) async fn answer(
                 origin: RunOrigin::Server,
                 is_paused: false,
             };
-            return ask(env, &id, caller.name, Asked::Begin(Box::new(begin)), Vec::new()).await;
+            return ask(env, &id, caller.name, Command::Begin(Box::new(begin)), Vec::new()).await;
         }
         ("GET", ["runs"]) => return Ok(Response::from_json(&list(env, member, &url).await?)?),
         ("GET", ["runs", _]) => Asked::Show,
         ("PATCH", ["runs", _]) => {
             let change: RunChange = document(&mut request).await?;
-            Asked::Rename(change.name.as_str().to_owned())
+            Command::Rename(change.name.as_str().to_owned())
         }
         ("DELETE", ["runs", _]) => Asked::Delete,
         ("POST", ["runs", _, "orders"]) => Asked::Order(document::<RunOrder>(&mut request).await?),
         ("POST", ["runs", _, "branches"]) => {
-            Asked::Branch(random_id()?, document::<NewBranch>(&mut request).await?)
+            Command::Branch(random_id()?, document::<NewBranch>(&mut request).await?)
         }
         ("GET", ["runs", _, "journal"]) => Asked::Journal(query(&url, "from")?.unwrap_or(0)),
         ("GET", ["runs", _, "events"]) => {
@@ -87,7 +87,7 @@ pub(crate) async fn answer(
             let last = request.headers().get("last-event-id")?;
             let last = last.and_then(|last| last.parse::<u64>().ok());
             let from = query(&url, "from")?.unwrap_or(0);
-            Asked::Events(last.map_or(from, |last| last.saturating_add(1)))
+            Command::Events(last.map_or(from, |last| last.saturating_add(1)))
         }
         _ => return Err(Refusal::missing()),
     };

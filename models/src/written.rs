@@ -58,9 +58,9 @@ fn stands_for(variable: &str) -> String {
 
 /// Keeps what it is given to carry.
 #[derive(Default)]
-struct Kept(Mutex<Option<Request<Bytes>>>);
+struct Capture(Mutex<Option<Request<Bytes>>>);
 
-impl Carrier for Kept {
+impl Carrier for Capture {
     fn carry(&self, request: Request<Bytes>) -> WasmBoxedFuture<'static, Response<Bytes>> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
         Box::pin(ready(Response::new(Bytes::new())))
@@ -88,8 +88,8 @@ pub fn write_request(table: &Value, prompt: &str, message: &str) -> Result<Writt
     for (name, _) in *browser_headers {
         headers.remove(*name);
     }
-    let kept = Arc::new(Kept::default());
-    let carrier = Arc::<Kept>::clone(&kept);
+    let kept = Arc::new(Capture::default());
+    let carrier = Arc::<Capture>::clone(&kept);
     let recorder = Recorder::new(Wire::Carrier(carrier), headers);
     let chat = ChatRequest::new(vec![Message::system(prompt), Message::user(message)]);
     let model = (client.connect)(&client.account, &client.model, recorder);

@@ -35,7 +35,7 @@ fn capitalised(text: &str) -> String {
 pub fn Figure(
     /// The plate's letter on its page.
     #[prop(into)]
-    letter: Signal<String>,
+    letter: Signal<&'static str>,
     /// What the figure shows.
     #[prop(into)]
     name: Signal<String>,

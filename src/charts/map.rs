@@ -13,7 +13,7 @@ use super::{
     marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
-    scale::{Range, percent, round_name, round_title},
+    scale::{Range, growing, percent, round_name, round_title},
     series::{Segment, Segments},
     unit::{Unit, short, signed},
 };
@@ -95,15 +95,7 @@ pub fn CandidateMap(
         },
     );
 
-    // Until the seed is measured there is nothing that the ranges could only grow from.
-    let measured_ranges = Memo::new(move |last: Option<&Option<Ranges>>| {
-        data.with(|data| (!data.points.is_empty()).then(|| ranges(data, last.copied().flatten())))
-    });
-    let ranges = Memo::new(move |_| {
-        measured_ranges
-            .get()
-            .unwrap_or_else(|| data.with(|data| ranges(data, None)))
-    });
+    let ranges = growing(data, |data| !data.points.is_empty(), ranges);
     let lineage = Memo::new(move |_| data.with(|data| lineage(data, ranges.get())));
     let course = Memo::new(move |_| data.with(|data| course(data, ranges.get())));
     let marks = Memo::new(move |_| data.with(|data| marks(data, ranges.get())));

@@ -10,9 +10,9 @@ use super::{
     marks::{Mark, Marks, Shape, Weight, class, columns, of_weight, outline, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
-    scale::{Range, Rounds, Scales, percent, round_name, round_title},
+    scale::{Range, Rounds, Scales, growing, percent, round_name, round_title},
     series::{
-        Candidate, Leading, RoundValue, Segment, Segments, error_bars, leading_marks, line, other_marks,
+        self, Candidate, Leading, RoundValue, Segment, Segments, error_bars, leading_marks, line, other_marks,
     },
     unit::{Unit, short},
 };
@@ -84,15 +84,7 @@ pub fn ObjectiveChart(
     let rounds = Memo::new(move |_| Rounds {
         last: data.with(|data| data.last_round),
     });
-    // Until the first round is measured there is nothing that the range could only grow from.
-    let measured_range = Memo::new(move |last: Option<&Option<Range>>| {
-        data.with(|data| (!data.leading.is_empty()).then(|| range(data, last.copied().flatten())))
-    });
-    let range = Memo::new(move |_| {
-        measured_range
-            .get()
-            .unwrap_or_else(|| data.with(|data| range(data, None)))
-    });
+    let range = growing(data, |data| !data.leading.is_empty(), range);
     let scales = Memo::new(move |_| Scales {
         rounds: rounds.get(),
         range: range.get(),
@@ -216,23 +208,9 @@ pub fn objective_table(data: &ObjectiveData) -> TableData {
 
 /// The range of the objective's axis: set by the first round, then only grown.
 fn range(data: &ObjectiveData, last: Option<Range>) -> Range {
-    // Charts side by side know the same values, whichever came first: their axes are alike.
-    if !data.also_in_range.is_empty() {
-        let values = data.also_in_range.iter().copied();
-        return Range::around(values, data.unit.natural_bounds());
-    }
-    let first_round = data
-        .leading
-        .iter()
-        .filter(|point| point.round == 0)
-        .flat_map(Leading::reach);
-    let start = || Range::around(first_round, data.unit.natural_bounds());
-    let later = data
-        .leading
-        .iter()
-        .flat_map(|point| point.reach().map(|value| (point.round, value)));
-    let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
-    last.unwrap_or_else(start).grown_by_round(later)
+    let ObjectiveData { leading, others, .. } = data;
+    let (also, bounds) = (&data.also_in_range, data.unit.natural_bounds());
+    series::range(leading, others, std::iter::empty(), also, bounds, last)
 }
 
 fn marks(data: &ObjectiveData, scales: Scales, size: Size) -> Vec<Mark> {

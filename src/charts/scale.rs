@@ -1,5 +1,7 @@
 //! Scales: values and rounds to places between 0 and 1.
 
+use leptos::prelude::*;
+
 /// The fewest and the most ticks of a value axis.
 const TICKS: (usize, usize) = (4, 6);
 
@@ -136,6 +138,22 @@ fn kept(bounds: (f64, f64), low: f64, high: f64) -> (f64, f64) {
         },
         if high <= bounds.1 { bounds.1 } else { f64::INFINITY },
     )
+}
+
+/// Ranges of what is drawn that only grow. Until something is measured there is nothing that they could only grow from.
+pub fn growing<T, R>(data: Signal<T>, is_measured: fn(&T) -> bool, ranges: fn(&T, Option<R>) -> R) -> Memo<R>
+where
+    T: Send + Sync + 'static,
+    R: Copy + PartialEq + Send + Sync + 'static,
+{
+    let measured = Memo::new(move |last: Option<&Option<R>>| {
+        data.with(|data| is_measured(data).then(|| ranges(data, last.copied().flatten())))
+    });
+    Memo::new(move |_| {
+        measured
+            .get()
+            .unwrap_or_else(|| data.with(|data| ranges(data, None)))
+    })
 }
 
 /// The rounds of a run as columns of equal width, round 0 (the seed) first.

@@ -8,7 +8,7 @@ use super::{
     keyed::keyed,
     marks::{FAINT, Mark, NARROW, STRONG, Shape, Weight},
     measure::Size,
-    scale::{Scales, percent},
+    scale::{Range, Scales, percent},
 };
 
 /// A value from a round on, or in one round.
@@ -100,6 +100,30 @@ pub fn in_force(steps: &[RoundValue], round: u32) -> Option<f64> {
         .rev()
         .find(|step| step.round <= round)
         .map(|step| step.value)
+}
+
+/// The range of a value axis: set by the first round and the first step, then only grown. Charts side by side know the same
+/// values, whichever came first: their axes are `also` around those.
+pub fn range(
+    leading: &[Leading],
+    others: &[Candidate],
+    steps: impl Iterator<Item = RoundValue> + Clone,
+    also: &[f64],
+    bounds: (f64, f64),
+    last: Option<Range>,
+) -> Range {
+    if !also.is_empty() {
+        return Range::around(also.iter().copied(), bounds);
+    }
+    let first_round = leading.iter().filter(|point| point.round == 0);
+    let first_step = steps.clone().next().map(|step| step.value);
+    let first = first_round.flat_map(Leading::reach).chain(first_step);
+    let values = |point: &Leading| point.reach().map(|value| (point.round, value));
+    let later = leading.iter().flat_map(values);
+    let later = later.chain(others.iter().map(|point| (point.round, point.value)));
+    let later = later.chain(steps.map(|step| (step.round, step.value)));
+    last.unwrap_or_else(|| Range::around(first, bounds))
+        .grown_by_round(later)
 }
 
 /// The line through the leading candidates, ordered by round.

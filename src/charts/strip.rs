@@ -10,8 +10,8 @@ use super::{
     measure::{Size, measured},
     multiplier::MultiplierPlot,
     roving::{Chart, Roving},
-    scale::{Range, Rounds, Scales},
-    series::{Candidate, Leading, RoundValue, Segments, error_bars, line},
+    scale::{Range, Rounds, Scales, growing},
+    series::{self, Candidate, Leading, RoundValue, Segments, error_bars, line},
     strip_words::{marks, words},
     threshold::{Sides, ThresholdLine},
     unit::Unit,
@@ -103,15 +103,7 @@ pub fn ConstraintStrip(
     let rounds = Memo::new(move |_| Rounds {
         last: data.with(|data| data.last_round),
     });
-    // Until the first round is measured there is nothing that the range could only grow from.
-    let measured_range = Memo::new(move |last: Option<&Option<Range>>| {
-        data.with(|data| (!data.leading.is_empty()).then(|| range(data, last.copied().flatten())))
-    });
-    let range = Memo::new(move |_| {
-        measured_range
-            .get()
-            .unwrap_or_else(|| data.with(|data| range(data, None)))
-    });
+    let range = growing(data, |data| !data.leading.is_empty(), range);
     let scales = Memo::new(move |_| Scales {
         rounds: rounds.get(),
         range: range.get(),
@@ -176,27 +168,10 @@ pub fn ConstraintStrip(
 
 /// The range of the cost axis: set by the first round and the threshold, then only grown.
 fn range(data: &StripData, last: Option<Range>) -> Range {
-    // Charts side by side know the same values, whichever came first: their axes are alike.
-    if !data.also_in_range.is_empty() {
-        let values = data.also_in_range.iter().copied();
-        return Range::around(values, data.unit.natural_bounds());
-    }
-    let first_round = data
-        .leading
-        .iter()
-        .filter(|point| point.round == 0)
-        .flat_map(Leading::reach);
-    let first_threshold = data.threshold.first().map(|step| step.value);
-    let first = first_round.chain(first_threshold);
-    let start = || Range::around(first, data.unit.natural_bounds());
-    let later = data
-        .leading
-        .iter()
-        .flat_map(|point| point.reach().map(|value| (point.round, value)));
-    let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
-    let later = later.chain(data.threshold.iter().map(|step| (step.round, step.value)));
-    let later = later.chain(data.pending_threshold.map(|step| (step.round, step.value)));
-    last.unwrap_or_else(start).grown_by_round(later)
+    let steps = data.threshold.iter().chain(&data.pending_threshold).copied();
+    let StripData { leading, others, .. } = data;
+    let (also, bounds) = (&data.also_in_range, data.unit.natural_bounds());
+    series::range(leading, others, steps, also, bounds, last)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use leptos_router::hooks::use_navigate;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::spawn_local;
 
-use super::{Message, close_dialog};
+use super::{FieldError, Message, close_dialog};
 use crate::format;
 use crate::frame::keys::TabKeys;
 use crate::live::{Run, Runs};
@@ -280,17 +280,7 @@ pub fn RaiseDialog(
                     prop:value=move || typed.with(|typed| read(typed).clone())
                     on:input=move |event| typed.update(|typed| write(typed, event_target_value(&event)))
                 />
-                {move || {
-                    wrong
-                        .get()
-                        .map(|words| {
-                            view! {
-                                <p class="error" id=message.clone() role="alert">
-                                    {words}
-                                </p>
-                            }
-                        })
-                }}
+                <FieldError id=message wrong/>
             </div>
         }
     };

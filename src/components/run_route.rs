@@ -46,23 +46,23 @@ pub fn with_run<V: IntoView + 'static>(
         Some((
             run,
             match run.phase.get() {
-                Phase::Opening(read, of) => Shown::Opening(read, of),
-                Phase::Unreadable(message) if run.is_unreadable() => Shown::Unreadable(message),
-                _ => Shown::Open,
+                Phase::Opening(read, of) => RunView::Opening(read, of),
+                Phase::Unreadable(message) if run.is_unreadable() => RunView::Unreadable(message),
+                _ => RunView::Open,
             },
         ))
     });
     move || match state.get() {
         // What stood here before is taken down in this task.
-        Some((run, Shown::Open)) => view! { <Deferred>{show(run)}</Deferred> }.into_any(),
-        Some((_, Shown::Opening(read, of))) => view! { <Opening read of/> }.into_any(),
-        Some((_, Shown::Unreadable(message))) => view! { <Unreadable message/> }.into_any(),
+        Some((run, RunView::Open)) => view! { <Deferred>{show(run)}</Deferred> }.into_any(),
+        Some((_, RunView::Opening(read, of))) => view! { <Opening read of/> }.into_any(),
+        Some((_, RunView::Unreadable(message))) => view! { <Unreadable message/> }.into_any(),
         None => ().into_any(),
     }
 }
 
 #[derive(Clone, PartialEq)]
-enum Shown {
+enum RunView {
     Opening(usize, usize),
     Open,
     Unreadable(String),

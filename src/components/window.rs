@@ -19,7 +19,7 @@ const REGION: f64 = 640.0;
 #[derive(Clone, Copy)]
 pub struct Window {
     /// The region that scrolls.
-    pub region: NodeRef<Div>,
+    region: NodeRef<Div>,
     count: Signal<usize>,
     view: RwSignal<View>,
     heights: RwSignal<Heights>,
@@ -63,8 +63,16 @@ impl Window {
         self.drawn.get()
     }
 
-    /// To be called when the region was scrolled.
-    pub fn scrolled(self) {
+    /// What is to be drawn of these rows.
+    pub fn rows<T, R>(self, rows: Memo<Vec<T>>, read: impl Fn(&T) -> R) -> Vec<R>
+    where
+        T: Send + Sync + 'static,
+    {
+        let drawn = self.drawn();
+        rows.with(|rows| rows.get(drawn).unwrap_or_default().iter().map(read).collect())
+    }
+
+    fn scrolled(self) {
         if let Some(region) = self.region.get_untracked() {
             self.view.set(View {
                 top: f64::from(region.scroll_top()),
@@ -117,6 +125,33 @@ impl Window {
             Spacer::Below => self.below(),
         };
         format!("{room:.0}px")
+    }
+}
+
+/// The region that scrolls, with the rows in it.
+#[component]
+pub fn Viewport(
+    /// On the rows.
+    window: Window,
+    /// What it is, for those who hear it.
+    name: &'static str,
+    /// How it differs from others.
+    #[prop(optional)]
+    class: &'static str,
+    /// The table or the list.
+    children: Children,
+) -> impl IntoView {
+    view! {
+        <div
+            class=format!("viewport {class}")
+            tabindex="0"
+            role="group"
+            aria-label=name
+            node_ref=window.region
+            on:scroll=move |_| window.scrolled()
+        >
+            {children()}
+        </div>
     }
 }
 

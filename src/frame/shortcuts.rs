@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, KeyboardEvent};
 
-use crate::storage::is_report;
+use crate::storage::{keep_choice, kept_choice};
 
 /// Where the choice to do without single letters is kept.
 const OFF: &str = "capo.shortcuts";
@@ -50,10 +50,9 @@ pub struct Shortcuts {
 
 impl Default for Shortcuts {
     fn default() -> Self {
-        let stored = local_storage().and_then(|storage| storage.get_item(OFF).ok().flatten());
         Self {
             known: RwSignal::new(BTreeMap::new()),
-            on: RwSignal::new(stored.as_deref() != Some("off")),
+            on: RwSignal::new(kept_choice(OFF).as_deref() != Some("off")),
             open: RwSignal::new(false),
         }
     }
@@ -67,22 +66,8 @@ impl Shortcuts {
 
     fn switch(self, on: bool) {
         self.on.set(on);
-        if let Some(storage) = local_storage() {
-            // A browser that keeps nothing forgets it with the tab.
-            let _ = if on {
-                storage.remove_item(OFF)
-            } else {
-                storage.set_item(OFF, "off")
-            };
-        }
+        keep_choice(OFF, (!on).then_some("off"));
     }
-}
-
-fn local_storage() -> Option<web_sys::Storage> {
-    if is_report() {
-        return None;
-    }
-    window().local_storage().ok().flatten()
 }
 
 /// Answers to `key` as long as the caller's page is shown; `does` says what it does, for the list.

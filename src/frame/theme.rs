@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::storage::is_report;
+use crate::storage::{keep_choice, kept_choice};
 
 /// Where the choice is kept; `public/theme.js` reads it before the first paint.
 const STORED: &str = "capo.theme";
@@ -43,8 +43,7 @@ pub struct Theme(RwSignal<Choice>);
 
 impl Default for Theme {
     fn default() -> Self {
-        let stored = storage().and_then(|storage| storage.get_item(STORED).ok().flatten());
-        Self(RwSignal::new(match stored.as_deref() {
+        Self(RwSignal::new(match kept_choice(STORED).as_deref() {
             Some("light") => Choice::Light,
             Some("dark") => Choice::Dark,
             _ => Choice::System,
@@ -69,19 +68,6 @@ impl Theme {
                 chosen => root.set_attribute("data-theme", chosen.name()),
             };
         }
-        if let Some(storage) = storage() {
-            // A browser that keeps nothing forgets the theme with the tab.
-            let _ = match next {
-                Choice::System => storage.remove_item(STORED),
-                chosen => storage.set_item(STORED, chosen.name()),
-            };
-        }
+        keep_choice(STORED, (next != Choice::System).then(|| next.name()));
     }
-}
-
-fn storage() -> Option<web_sys::Storage> {
-    if is_report() {
-        return None;
-    }
-    window().local_storage().ok().flatten()
 }

@@ -18,7 +18,7 @@ use super::keeping::{Keeping, forget_mirror};
 use super::phase::Phase;
 use super::run::{Inherited, Inner, Run};
 use super::server_events::{ServerEvent, ServerEvents, events_of};
-use super::server_phase::{Coming, Connection, Left, why};
+use super::server_phase::{Coming, Connection, Disconnection, why};
 use crate::storage::{RunRecord, server_id};
 use crate::team::{Server, Standing, Team, sentence};
 
@@ -63,7 +63,7 @@ impl Run {
     pub(super) fn mirror(self, team: Team) {
         let mut woken = self.be_on(team);
         spawn_local(async move {
-            let mut last = (Left::Unseen, 0);
+            let mut last = (Disconnection::Unseen, 0);
             // Whether it was lost without having told anything new.
             let mut was_lost = false;
             while self.inner.try_with_value(|inner| inner.server.is_some()) == Some(true) {
@@ -72,7 +72,7 @@ impl Run {
                 let lines = self.peek(Folded::lines);
                 let left = self.session(team, was_lost).await;
                 let is_news = self.peek(Folded::lines) > lines;
-                was_lost = left == Left::Lost && !is_news;
+                was_lost = left == Disconnection::Lost && !is_news;
                 last = if left == last.0 && !is_news {
                     (left, last.1 + 1)
                 } else {
@@ -133,15 +133,15 @@ impl Run {
     }
 
     /// Follows the run as long as that is of use.
-    async fn session(self, team: Team, was_lost: bool) -> Left {
+    async fn session(self, team: Team, was_lost: bool) -> Disconnection {
         match team.standing_now() {
             Standing::SignedOut | Standing::NotSetUp => {
                 self.close(SIGNED_OUT);
-                return Left::NotAllowed;
+                return Disconnection::NotAllowed;
             }
             Standing::NoServer => {
                 self.close(NO_SERVER);
-                return Left::NotAllowed;
+                return Disconnection::NotAllowed;
             }
             Standing::Unknown | Standing::Unreached(_) | Standing::SignedIn(_) => {}
         }
@@ -151,21 +151,21 @@ impl Run {
             keeping.read().await;
         }
         if !self.is_seen() {
-            return Left::Unseen;
+            return Disconnection::Unseen;
         }
         if !keeping.hold().await {
             // What cannot be read now is looked for again.
             let _ = self.follow().await;
             self.cut_off(false);
             self.stand(true);
-            return Left::Elsewhere;
+            return Disconnection::Elsewhere;
         }
         let id = keeping.id.clone();
         let on_server = server_id(&id).unwrap_or_default();
         let detail = team.request(async |server: Server| server.run(on_server).await);
         let detail = detail.await;
         if self.is_closed() {
-            return Left::NotAllowed;
+            return Disconnection::NotAllowed;
         }
         let detail = match detail {
             Ok(detail) => detail,
@@ -173,37 +173,37 @@ impl Run {
         };
         keeping.begin(&detail).await;
         if self.is_closed() {
-            return Left::NotAllowed;
+            return Disconnection::NotAllowed;
         }
         let lines = self.peek(Folded::lines);
         let Some(mut events) = events_of(on_server, lines) else {
-            return Left::Lost;
+            return Disconnection::Lost;
         };
         let mut connection = Connection::new(lines, detail.run.revision);
         let left = self
             .listen(team, &mut events.told, &mut connection, &mut keeping)
             .await;
-        if left == Left::Lost {
+        if left == Disconnection::Lost {
             // One lost connection is no news: the next is made at once.
             self.cut_off(was_lost);
         }
-        if matches!(left, Left::Lost | Left::Unseen) {
+        if matches!(left, Disconnection::Lost | Disconnection::Unseen) {
             self.inner.update_value(Inner::rest);
         }
         left
     }
 
     /// The server did not say anything of the run.
-    async fn not_told(self, error: &ClientError, was_lost: bool) -> Left {
+    async fn not_told(self, error: &ClientError, was_lost: bool) -> Disconnection {
         match error.status() {
             Some(401) => {
                 self.close(SIGNED_OUT);
-                Left::NotAllowed
+                Disconnection::NotAllowed
             }
             Some(404) => {
                 self.close(GONE);
                 forget_mirror(&self.id()).await;
-                Left::NotAllowed
+                Disconnection::NotAllowed
             }
             _ => {
                 if self.record.with_untracked(Option::is_none) {
@@ -214,7 +214,7 @@ impl Run {
                 if was_lost {
                     self.cut_off(true);
                 }
-                Left::Lost
+                Disconnection::Lost
             }
         }
     }
@@ -226,10 +226,12 @@ impl Run {
         told: &mut UnboundedReceiver<ServerEvent>,
         connection: &mut Connection,
         keeping: &mut Keeping,
-    ) -> Left {
+    ) -> Disconnection {
         loop {
             if let Either::Left((event, _)) = select(told.next(), TimeoutFuture::new(LOOK)).await {
-                let Some(event) = event else { return Left::Lost };
+                let Some(event) = event else {
+                    return Disconnection::Lost;
+                };
                 if matches!(event, ServerEvent::Line(..)) {
                     TimeoutFuture::new(GATHER).await;
                 }
@@ -244,20 +246,20 @@ impl Run {
                 }
             }
             if self.is_closed() {
-                return Left::NotAllowed;
+                return Disconnection::NotAllowed;
             }
             if !self.is_seen() {
-                return Left::Unseen;
+                return Disconnection::Unseen;
             }
             let goes_on = self.record.with_untracked(|record| {
                 let server = record.as_ref().and_then(|record| record.server.as_ref());
                 server.is_some_and(crate::storage::ServerRun::goes_on)
             });
             if connection.is_level() && !goes_on {
-                return Left::Rests;
+                return Disconnection::Rests;
             }
             if connection.is_level() && ServerEvents::open() > MOST {
-                return Left::Crowded;
+                return Disconnection::Crowded;
             }
         }
     }
@@ -268,17 +270,17 @@ impl Run {
         team: Team,
         connection: &mut Connection,
         keeping: &mut Keeping,
-    ) -> Result<(), Left> {
+    ) -> Result<(), Disconnection> {
         let mut whole = Vec::new();
         for event in events {
             if self.is_closed() {
-                return Err(Left::NotAllowed);
+                return Err(Disconnection::NotAllowed);
             }
             match event {
                 ServerEvent::Line(number, line) => match connection.line(number) {
                     Coming::Next => whole.push(line),
                     Coming::Known => {}
-                    Coming::Beyond => return Err(Left::Lost),
+                    Coming::Beyond => return Err(Disconnection::Lost),
                 },
                 ServerEvent::Study(line) => {
                     self.take_lines(std::mem::take(&mut whole), keeping).await?;
@@ -289,7 +291,7 @@ impl Run {
                     self.take_lines(std::mem::take(&mut whole), keeping).await?;
                     if !connection.run(shown.revision) {
                         keeping.drop_lines().await;
-                        return Err(Left::Again);
+                        return Err(Disconnection::Again);
                     }
                     self.take_shown(&shown, RunRecord::take_with_revision);
                     self.cut_off(false);
@@ -312,7 +314,7 @@ impl Run {
                     let newer =
                         "The server tells of this run what this page does not understand. Reload the page.";
                     self.phase.set(Phase::Failed(newer.to_owned()));
-                    return Err(Left::NotAllowed);
+                    return Err(Disconnection::NotAllowed);
                 }
             }
         }
@@ -320,9 +322,9 @@ impl Run {
     }
 
     /// Folds lines that came and keeps them.
-    async fn take_lines(self, whole: Vec<String>, keeping: &mut Keeping) -> Result<(), Left> {
+    async fn take_lines(self, whole: Vec<String>, keeping: &mut Keeping) -> Result<(), Disconnection> {
         if self.is_closed() {
-            return Err(Left::NotAllowed);
+            return Err(Disconnection::NotAllowed);
         }
         if whole.is_empty() {
             return Ok(());
@@ -334,9 +336,9 @@ impl Run {
             Some(Ok(steers)) => self.took(&steers, js_sys::Date::now()),
             Some(Err(message)) => {
                 self.phase.set(Phase::Unreadable(message));
-                return Err(Left::NotAllowed);
+                return Err(Disconnection::NotAllowed);
             }
-            None => return Err(Left::NotAllowed),
+            None => return Err(Disconnection::NotAllowed),
         }
         if let Phase::Opening(..) = self.phase.get_untracked() {
             let lines = |record: &Option<RunRecord>| Some(record.as_ref()?.server.as_ref()?.lines);
@@ -346,18 +348,18 @@ impl Run {
         }
         keeping.lines(first, &whole, &slim).await;
         if self.is_closed() {
-            Err(Left::NotAllowed)
+            Err(Disconnection::NotAllowed)
         } else {
             Ok(())
         }
     }
 
     /// Thresholds relative to the seed prompt were frozen.
-    async fn replace_first(self, line: &str, keeping: &mut Keeping) -> Result<(), Left> {
+    async fn replace_first(self, line: &str, keeping: &mut Keeping) -> Result<(), Disconnection> {
         let refolded = self.inner.try_update_value(|inner| inner.folded.under(line));
         let Some(Ok(refolded)) = refolded else {
             keeping.drop_lines().await;
-            return Err(Left::Again);
+            return Err(Disconnection::Again);
         };
         self.inner.update_value(|inner| inner.folded = refolded);
         keeping.first_line(line).await;

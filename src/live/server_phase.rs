@@ -31,7 +31,7 @@ pub(super) fn why(run: &ServerRun) -> Pause {
 
 /// Why a run of the server is not followed at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Disconnection {
     /// Nobody sees it: this tab shows something else, or is not shown itself.
     Unseen,
     /// Another tab follows it.
@@ -48,7 +48,7 @@ pub(super) enum Left {
     NotAllowed,
 }
 
-impl Left {
+impl Disconnection {
     /// Milliseconds until the next look, after so many looks before that ended in the same way; none before somebody has it
     /// looked at.
     pub(super) fn wait(self, looks: u32) -> Option<u32> {
@@ -167,16 +167,16 @@ mod tests {
     #[test]
     fn a_server_that_is_lost_is_looked_for_soon_and_then_less_often() {
         assert_eq!(
-            [0, 1, 9].map(|looks| Left::Lost.wait(looks)),
+            [0, 1, 9].map(|looks| Disconnection::Lost.wait(looks)),
             [Some(1_000), Some(2_000), Some(30_000)]
         );
-        assert_eq!(Left::Elsewhere.wait(40), Some(1_000));
-        assert_eq!(Left::Rests.wait(40), Some(60_000));
+        assert_eq!(Disconnection::Elsewhere.wait(40), Some(1_000));
+        assert_eq!(Disconnection::Rests.wait(40), Some(60_000));
     }
 
     #[test]
     fn what_nobody_sees_or_may_see_is_not_asked_for() {
-        for left in [Left::Unseen, Left::NotAllowed] {
+        for left in [Disconnection::Unseen, Disconnection::NotAllowed] {
             assert_eq!([0, 40].map(|looks| left.wait(looks)), [None, None]);
         }
     }

@@ -10,7 +10,7 @@ use leptos::prelude::{on_cleanup, set_timeout_with_handle};
 use wasm_bindgen::prelude::*;
 use web_sys::{ErrorEvent, Event, MessageEvent, Worker, WorkerOptions, WorkerType};
 
-use crate::worker::protocol::{Asked, Message, Order, Report, stamp};
+use crate::worker::protocol::{Message, ModelRequest, Order, Report, stamp};
 
 thread_local! {
     static SPARE: RefCell<Option<Spare>> = const { RefCell::new(None) };
@@ -177,7 +177,7 @@ pub(super) async fn carried_out<T: 'static>(
 ///
 /// # Errors
 /// Why there is no such call, in words.
-pub async fn written(asked: Asked) -> Result<WrittenRequest, String> {
+pub async fn written(asked: ModelRequest) -> Result<WrittenRequest, String> {
     let words = ("writes calls", "Nothing was downloaded.");
     carried_out(
         &Order::Write(asked),

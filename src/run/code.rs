@@ -7,7 +7,7 @@ use capo_models::providers::Api;
 use capo_models::{ProviderName, WrittenRequest};
 use serde_json::{Value, json};
 
-use crate::worker::protocol::Asked;
+use crate::worker::protocol::ModelRequest;
 
 /// What the call is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Language {
 ///
 /// # Errors
 /// When an example is more than one call of a model, in words.
-pub fn asked(state: &RunState, prompt: CandidateId) -> Result<Asked, String> {
+pub fn asked(state: &RunState, prompt: CandidateId) -> Result<ModelRequest, String> {
     let study = &state.study().ok_or("There is no study yet.")?.study;
     let prompt = state.candidate(&prompt).ok_or("There is no prompt yet.")?;
     let kind = capo_workloads::of(&study.workload);
@@ -50,7 +50,7 @@ pub fn asked(state: &RunState, prompt: CandidateId) -> Result<Asked, String> {
         "An example of this study is a conversation with tools or rules of its workload, which one call would leave out.",
     )?;
     let message = study.workload.get("user").and_then(Value::as_str);
-    Ok(Asked {
+    Ok(ModelRequest {
         table: table.clone(),
         prompt: prompt.prompt.to_string(),
         message: message.unwrap_or_default().to_owned(),

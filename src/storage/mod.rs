@@ -8,6 +8,7 @@
 //! shows a run reads it from here.
 
 mod benchmark;
+mod choices;
 mod journal;
 mod lines;
 pub mod lock;
@@ -26,6 +27,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use self::report::Reported;
 
+pub use choices::{keep_choice, kept_choice};
 pub use journal::{Chunks, Saved, StoredJournal};
 pub use lines::{Lines, NotKept};
 pub use mirror::{ServerRun, mirror_id, server_id};
@@ -74,14 +76,14 @@ impl From<JsValue> for StorageError {
 /// The database of this browser, or the runs of a report. Clones share one connection.
 #[derive(Clone)]
 pub struct Storage {
-    kept: Kept,
+    kept: Backend,
     /// Done when the browser has ended the connection.
     ended: Shared<oneshot::Receiver<()>>,
 }
 
 /// Where runs lie.
 #[derive(Clone)]
-enum Kept {
+enum Backend {
     InDatabase(Rc<Database>),
     /// In the document, which is only read.
     InReport(Rc<[Reported]>),
@@ -93,7 +95,7 @@ thread_local! {
 
 /// Closes the connection that was opened last.
 fn let_go() {
-    if let Some(Kept::InDatabase(database)) = OPEN.take().map(|open| open.kept) {
+    if let Some(Backend::InDatabase(database)) = OPEN.take().map(|open| open.kept) {
         database.close();
     }
 }
@@ -109,7 +111,7 @@ impl Storage {
         }
         if is_report() {
             let storage = Self {
-                kept: Kept::InReport(report::read()?.into()),
+                kept: Backend::InReport(report::read()?.into()),
                 ended: oneshot::channel().1.shared(),
             };
             OPEN.with_borrow_mut(|open| *open = Some(storage.clone()));
@@ -137,7 +139,7 @@ impl Storage {
         // They must live when the browser calls them, whoever holds the connection then.
         database.forget_callbacks();
         let storage = Self {
-            kept: Kept::InDatabase(Rc::new(database)),
+            kept: Backend::InDatabase(Rc::new(database)),
             ended: ended.shared(),
         };
         OPEN.with_borrow_mut(|open| *open = Some(storage.clone()));
@@ -146,8 +148,8 @@ impl Storage {
 
     fn database(&self) -> Result<&Database, StorageError> {
         match &self.kept {
-            Kept::InDatabase(database) => Ok(database),
-            Kept::InReport(_) => Err(StorageError(
+            Backend::InDatabase(database) => Ok(database),
+            Backend::InReport(_) => Err(StorageError(
                 "this is a report: it has the runs it was made of, and keeps nothing".into(),
             )),
         }
@@ -156,8 +158,8 @@ impl Storage {
     /// The run of this id, if this is a report that has it.
     fn reported(&self, id: &str) -> Option<&Reported> {
         match &self.kept {
-            Kept::InDatabase(_) => None,
-            Kept::InReport(all) => all.iter().find(|reported| reported.record.id == id),
+            Backend::InDatabase(_) => None,
+            Backend::InReport(all) => all.iter().find(|reported| reported.record.id == id),
         }
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
 
 use super::mirror::ServerRun;
-use super::{FILES, Kept, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key};
+use super::{Backend, FILES, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,7 +186,7 @@ impl Storage {
     /// # Errors
     /// When the browser does not give them back.
     pub async fn runs(&self) -> Result<RunList, StorageError> {
-        if let Kept::InReport(all) = &self.kept {
+        if let Backend::InReport(all) = &self.kept {
             let runs = all.iter().map(|reported| reported.record.clone()).collect();
             return Ok(RunList {
                 runs,

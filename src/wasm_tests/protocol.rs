@@ -10,7 +10,7 @@ use capo_models::WrittenRequest;
 use capo_web::keys::{Destination, Keys};
 use capo_web::storage::RunStatus;
 use capo_web::worker::protocol::{
-    Asked, DataFiles, HowFar, Looked, Message, Order, ProbeFailure, Report, stamp,
+    DataFiles, HowFar, Looked, Message, ModelRequest, Order, ProbeFailure, Report, stamp,
 };
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -58,7 +58,7 @@ fn orders_arrive_as_they_were_given() {
             prompt: "Be brief.".into(),
             seed: 1,
         },
-        Order::Write(Asked {
+        Order::Write(ModelRequest {
             table: json!({ "provider": "openai" }),
             prompt: "Be brief.".into(),
             message: "{{ question }}".into(),

@@ -23,7 +23,7 @@ use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 pub(crate) use self::look::ADVICE;
 #[cfg(test)]
 pub(crate) use self::look::look;
-use self::protocol::{Asked, DataFiles, Message, Order, ProbeFailure, Report, stamp};
+use self::protocol::{DataFiles, Message, ModelRequest, Order, ProbeFailure, Report, stamp};
 use self::session::Session;
 use self::work::Work;
 pub(crate) use self::work::torn;
@@ -178,7 +178,7 @@ fn take(order: Order, attached: JsValue) {
                 answer: probe(role, &table, &keys).await,
             });
         }),
-        Order::Write(Asked {
+        Order::Write(ModelRequest {
             table,
             prompt,
             message,

@@ -160,7 +160,7 @@ pub enum Order {
         keys: Keys,
     },
     /// Say how a model is asked by a prompt and a message.
-    Write(Asked),
+    Write(ModelRequest),
     /// Have an agent of the user's own do one example.
     TryAgent {
         /// Comes back in the answer.
@@ -176,7 +176,7 @@ pub enum Order {
 
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ModelRequest {
     /// Its table as in a study.
     pub table: serde_json::Value,
     /// The system prompt.

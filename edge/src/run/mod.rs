@@ -42,7 +42,7 @@ const SLICE: Duration = Duration::from_mins(9);
 
 /// What an object is told.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Asked {
+pub(crate) enum Command {
     /// To be a run, whose journal so far comes along.
     Begin(Box<Begin>),
     /// To say what it is.
@@ -79,7 +79,7 @@ pub(crate) struct Begin {
 #[derive(Debug, Serialize, Deserialize)]
 struct RunRequest {
     by: String,
-    asked: Asked,
+    asked: Command,
 }
 
 /// Tells the run of an id something, on behalf of a member, with lines of a journal along.
@@ -87,7 +87,7 @@ pub(crate) async fn ask(
     env: &Env,
     id: &str,
     by: &str,
-    asked: Asked,
+    asked: Command,
     lines: Vec<String>,
 ) -> Result<Response, Refusal> {
     let run: Stub = env.durable_object("RUN_OBJECTS")?.get_by_name(id)?;
@@ -151,13 +151,13 @@ impl DurableObject for RunObject {
 }
 
 /// How a run is left.
-struct Left {
+struct Outcome {
     stage: RunStage,
     status: Option<Status>,
     error: Option<String>,
 }
 
-impl Left {
+impl Outcome {
     fn failed(error: String) -> Self {
         Self {
             stage: RunStage::Failed,
@@ -212,7 +212,7 @@ impl RunObject {
     }
 
     /// Carries the search out for a while; returns how the run is left once it ends.
-    async fn slice(&self, kept: &Rc<Kept>) -> worker::Result<Option<Left>> {
+    async fn slice(&self, kept: &Rc<Kept>) -> worker::Result<Option<Outcome>> {
         let has_place = self.has_place(kept).await?;
         // Meanwhile it may have been told to rest, or deleted.
         if kept.is_gone() || !goes_on(&kept.shown()) {
@@ -228,7 +228,7 @@ impl RunObject {
             Some(search) => search,
             None => match self.take_up(kept).await? {
                 Ok(search) => search,
-                Err(error) => return Ok(Some(Left::failed(error))),
+                Err(error) => return Ok(Some(Outcome::failed(error))),
             },
         };
         let ended = {
@@ -243,7 +243,7 @@ impl RunObject {
             return Ok(None);
         };
         Ok(Some(match outcome {
-            Ok(outcome) => Left {
+            Ok(outcome) => Outcome {
                 stage: match (outcome.finished.status, kept.shown().wish) {
                     (Status::Stopped, Some(RunWish::Pause)) => RunStage::Paused,
                     _ => RunStage::Ended,
@@ -251,7 +251,7 @@ impl RunObject {
                 status: Some(outcome.finished.status),
                 error: None,
             },
-            Err(error) => Left::failed(error.to_string()),
+            Err(error) => Outcome::failed(error.to_string()),
         }))
     }
 
@@ -289,7 +289,7 @@ impl RunObject {
         Ok(prepared.and_then(|prepared| Search::begin(kept, &self.env, prepared, &control)))
     }
 
-    async fn leave(&self, kept: &Rc<Kept>, left: Left) -> worker::Result<()> {
+    async fn leave(&self, kept: &Rc<Kept>, left: Outcome) -> worker::Result<()> {
         *self.control.borrow_mut() = None;
         kept.unclaim()?;
         kept.wait_for(None);
@@ -319,14 +319,14 @@ impl RunObject {
     }
 
     async fn answer(&self, RunRequest { by, asked }: RunRequest, lines: Lines) -> Result<Response, Refusal> {
-        if let Asked::Begin(begin) = asked {
+        if let Command::Begin(begin) = asked {
             return self.begin(&by, *begin, lines).await;
         }
         let missing = || Refusal::no_such("run");
         let kept = self.kept()?.ok_or_else(missing)?;
         let project = kept.shown().project.clone();
         let role = match asked {
-            Asked::Show | Asked::Journal(_) | Asked::Events(_) => Role::Viewer,
+            Command::Show | Command::Journal(_) | Command::Events(_) => Role::Viewer,
             _ => Role::Editor,
         };
         let configuration = Configuration::read(&self.env).map_err(|_| Refusal::misconfigured())?;
@@ -340,18 +340,18 @@ impl RunObject {
             self.wake(&kept).await?;
         }
         match asked {
-            Asked::Begin(_) => return Err(Refusal::missing()),
-            Asked::Show => {
+            Command::Begin(_) => return Err(Refusal::missing()),
+            Command::Show => {
                 let (study, files) = kept.study()?;
                 let run = kept.shown().clone();
                 return Ok(Response::from_json(&RunDetail { run, study, files })?);
             }
-            Asked::Journal(from) => return Ok(events::journal(kept, from)?),
-            Asked::Events(from) => return Ok(events::events(kept, from)?),
-            Asked::Branch(id, new) => return self.branch(&kept, &by, id, new).await,
-            Asked::Order(order) => self.obey(&kept, &by, order).await?,
-            Asked::Rename(name) => kept.change(|shown| shown.name = name)?,
-            Asked::Delete => {
+            Command::Journal(from) => return Ok(events::journal(kept, from)?),
+            Command::Events(from) => return Ok(events::events(kept, from)?),
+            Command::Branch(id, new) => return self.branch(&kept, &by, id, new).await,
+            Command::Order(order) => self.obey(&kept, &by, order).await?,
+            Command::Rename(name) => kept.change(|shown| shown.name = name)?,
+            Command::Delete => {
                 self.delete(&kept).await?;
                 return Ok(Response::empty()?.with_status(204));
             }
@@ -461,7 +461,7 @@ impl RunObject {
             },
             is_paused: !new.start,
         };
-        ask(&self.env, &id, by, Asked::Begin(Box::new(begin)), lines).await
+        ask(&self.env, &id, by, Command::Begin(Box::new(begin)), lines).await
     }
 
     async fn delete(&self, kept: &Kept) -> Result<(), Refusal> {

@@ -73,7 +73,7 @@ impl Truths {
 
 /// What was measured, so that it is not measured again.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct Cached {
     /// [`Problem::id`](capo_core::problem::Problem::id) of the study with fresh examples.
     study: String,
     prompts: Prompts,
@@ -123,7 +123,7 @@ pub fn measure(
     let study = file.setup()?.problem.id();
     let count = next.map_or(0, |_| record.searched.visited.len());
     let known = kept.and_then(|path| std::fs::read(path).ok());
-    let known = known.and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
+    let known = known.and_then(|text| serde_json::from_slice::<Cached>(&text).ok());
     let known = known
         .filter(|known| known.study == study && known.prompts == prompts && known.visited.len() >= count);
     let found = if let Some(known) = known {
@@ -159,7 +159,7 @@ pub fn measure(
             fresh: prompt.fresh.clone(),
             repeated: prompt.repeated.clone(),
         });
-        let found = Kept {
+        let found = Cached {
             study,
             prompts,
             returned,
@@ -189,7 +189,7 @@ pub fn kept_beside(journal: &Path) -> PathBuf {
     folder.join("fresh").join(name).with_extension("json")
 }
 
-fn keep(path: &Path, found: &Kept) -> std::io::Result<()> {
+fn keep(path: &Path, found: &Cached) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }

@@ -68,7 +68,7 @@ impl Served for Cut {
 }
 
 pub(crate) type Answer = Result<ChatResponse, Refusal>;
-type Asked = (Question, oneshot::Sender<Answer>);
+type Job = (Question, oneshot::Sender<Answer>);
 
 /// Opens a model by name.
 type Open = Box<dyn Fn(&str) -> Result<Rc<dyn Served>, String>>;
@@ -108,7 +108,7 @@ impl Models {
 /// A handle to the thread; the thread ends when the last handle is dropped.
 #[derive(Clone)]
 pub(super) struct ModelThread {
-    questions: mpsc::UnboundedSender<Asked>,
+    questions: mpsc::UnboundedSender<Job>,
 }
 
 impl ModelThread {
@@ -166,7 +166,7 @@ impl ModelThread {
 }
 
 /// Runs every conversation as a local task until no handle is left.
-async fn answer_all(models: Models, mut inbox: mpsc::UnboundedReceiver<Asked>) {
+async fn answer_all(models: Models, mut inbox: mpsc::UnboundedReceiver<Job>) {
     let places = Rc::new(Semaphore::new(models.most.min(Semaphore::MAX_PERMITS)));
     let models = Rc::new(RefCell::new(models));
     while let Some((question, reply)) = inbox.recv().await {

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use super::page::{Page, Parts};
 use super::prompt::relation;
-use crate::components::Gate as GateMark;
+use crate::components::{Gate as GateMark, Plate};
 use crate::format::{self, NOTHING, label};
 use crate::run::pool::{Gate, Row};
 use crate::run::sentence::Sentence;
@@ -58,13 +58,7 @@ pub(super) fn ChangedPlate(page: Page) -> impl IntoView {
     let this = move || page.selected.get().map(|selected| format::id(&selected));
     let reading = move || page.row(|parts, row| reading(parts, row, other()));
     view! {
-        <section class="plate" id="plate-C" tabindex="-1" aria-labelledby="title-C">
-            <header>
-                <h2 class="pt" id="title-C">
-                    <span class="letter" aria-hidden="true">"C"</span>
-                    <span>{title}</span>
-                </h2>
-            </header>
+        <Plate letter="C" title=move || title>
             <div class="scroll" tabindex="0" role="group" aria-label="What it changed, scrolls sideways">
                 <table>
                     <thead>
@@ -87,7 +81,7 @@ pub(super) fn ChangedPlate(page: Page) -> impl IntoView {
             <p class="reading">
                 {move || reading().map(|sentence| view! { <crate::components::Words sentence/> })}
             </p>
-        </section>
+        </Plate>
     }
 }
 

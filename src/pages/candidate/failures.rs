@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use leptos::prelude::*;
 
 use super::page::Page;
-use crate::components::{Spacer, Window};
+use crate::components::{Plate, Spacer, Toggle, Viewport, Window};
 use crate::format;
 use crate::run::activity::{Activity, FailureRow, failure_rows};
 use crate::run::pool::Gate;
@@ -28,21 +28,7 @@ pub(super) fn FailuresPlate(page: Page) -> impl IntoView {
         page.run.read(|folded| messages(&folded.activity, of))
     });
     let window = Window::over(Signal::derive(move || messages.with(Vec::len)));
-    let drawn = move || {
-        let drawn = window.drawn();
-        messages.with(|messages| messages.get(drawn).unwrap_or_default().to_vec())
-    };
-    let choice = move |this: bool, words: &'static str| {
-        view! {
-            <button
-                type="button"
-                aria-pressed=move || (whole.get() == this).to_string()
-                on:click=move |_| whole.set(this)
-            >
-                {words}
-            </button>
-        }
-    };
+    let drawn = move || window.rows(messages, Clone::clone);
     let none = move || {
         if answered(page) {
             "No failures. Every example has an answer."
@@ -51,16 +37,18 @@ pub(super) fn FailuresPlate(page: Page) -> impl IntoView {
         }
     };
     view! {
-        <section class="plate" id="plate-E" tabindex="-1" aria-labelledby="title-E">
-            <header>
-                <h2 class="pt" id="title-E">
-                    <span class="letter" aria-hidden="true">"E"</span>
-                    <span>"Failures"</span>
-                </h2>
-                <span class="seg" role="group" aria-label="Failures of">
-                    {choice(false, "This prompt")} {choice(true, "Whole run")}
-                </span>
-            </header>
+        <Plate
+            letter="E"
+            title=|| "Failures"
+            beside=move || {
+                view! {
+                    <span class="seg" role="group" aria-label="Failures of">
+                        <Toggle chosen=whole this=false>"This prompt"</Toggle>
+                        <Toggle chosen=whole this=true>"Whole run"</Toggle>
+                    </span>
+                }
+            }
+        >
             <Show
                 when=move || rows.with(|rows| !rows.is_empty())
                 fallback=move || view! { <p class="quiet small">{none}</p> }
@@ -82,14 +70,7 @@ pub(super) fn FailuresPlate(page: Page) -> impl IntoView {
                 <p class="reading">"A failure is never a score."</p>
                 <details class="fold">
                     <summary>"What went wrong, in full"</summary>
-                    <div
-                        class="viewport small"
-                        tabindex="0"
-                        role="group"
-                        aria-label="What went wrong, in full"
-                        node_ref=window.region
-                        on:scroll=move |_| window.scrolled()
-                    >
+                    <Viewport window class="small" name="What went wrong, in full">
                         <ul>
                             {window.list_spacer(Spacer::Above)}
                             <For each=drawn key=Clone::clone let(message)>
@@ -97,10 +78,10 @@ pub(super) fn FailuresPlate(page: Page) -> impl IntoView {
                             </For>
                             {window.list_spacer(Spacer::Below)}
                         </ul>
-                    </div>
+                    </Viewport>
                 </details>
             </Show>
-        </section>
+        </Plate>
     }
 }
 

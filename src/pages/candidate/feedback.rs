@@ -9,7 +9,7 @@ use capo_core::run_state::{RunState, Unusable};
 use leptos::prelude::*;
 
 use super::page::Page;
-use crate::components::Words;
+use crate::components::{Plate, Words};
 use crate::format::{self, counted, listed};
 use crate::run::rounds::{on_screen, written_in};
 use crate::run::sentence::Sentence;
@@ -57,19 +57,17 @@ pub(super) fn FeedbackPlate(page: Page) -> impl IntoView {
     });
     let own = move || written.get().map(|written| view! { <WrittenView written/> });
     view! {
-        <section class="plate" id="plate-D" tabindex="-1" aria-labelledby="title-D">
-            <header>
-                <h2 class="pt" id="title-D">
-                    <span class="letter" aria-hidden="true">"D"</span>
-                    <span>
-                        "Feedback to the rewriter "
-                        <span class="unit">"by the critic, from the parent’s traces"</span>
-                    </span>
-                </h2>
-            </header>
+        <Plate
+            letter="D"
+            title=|| {
+                view! {
+                    "Feedback to the rewriter " <span class="unit">"by the critic, from the parent’s traces"</span>
+                }
+            }
+        >
             {own}
             {move || received.get().into_iter().map(|received| view! { <ReceivedView received/> }).collect_view()}
-        </section>
+        </Plate>
     }
 }
 

@@ -10,7 +10,7 @@ use super::address::TraceAddress;
 use super::page::{Page, Parts};
 use crate::charts::heat::{Heat, HeatCell, HeatData, HeatExample, HeatRow, Shading};
 use crate::charts::unit::{Unit, short};
-use crate::components::Window;
+use crate::components::{Plate, Toggle, Viewport, Window};
 use crate::format::{self, NOTHING, Quantity};
 use crate::run::heat::{Heat as Values, Row};
 use crate::run::pool::Gate;
@@ -66,34 +66,24 @@ pub(super) fn HeatPlate(page: Page) -> impl IntoView {
         })
     };
     view! {
-        <section class="plate" id="plate-F" tabindex="-1" aria-labelledby="title-F">
-            <header>
-                <h2 class="pt" id="title-F">
-                    <span class="letter" aria-hidden="true">"F"</span>
-                    <span>"Prompts × examples " <span class="unit">{unit}</span></span>
-                </h2>
-                <Choices page/>
-            </header>
+        <Plate
+            letter="F"
+            title=move || view! { "Prompts × examples " <span class="unit">{unit}</span> }
+            beside=move || view! { <Choices page/> }
+        >
             <Show
                 when=move || data.with(|data| !data.rows.is_empty() && !data.examples.is_empty())
                 fallback=|| view! { <p class="empty">"No prompt was measured on these examples."</p> }
             >
-                <div
-                    class="viewport"
-                    tabindex="0"
-                    role="group"
-                    aria-label="Prompts and examples, scrolls both ways"
-                    node_ref=window.region
-                    on:scroll=move |_| window.scrolled()
-                >
+                <Viewport window name="Prompts and examples, scrolls both ways">
                     <Heat data=data label=Signal::derive(label) window=window current=current on_open=open/>
-                </div>
+                </Viewport>
                 <Pages first start examples/>
                 <p class="reading">
                     {order} " An outlined cell is open at the side. Arrow keys move, Enter opens a trace."
                 </p>
             </Show>
-        </section>
+        </Plate>
     }
 }
 
@@ -254,37 +244,13 @@ fn Choices(page: Page) -> impl IntoView {
                 {move || metrics.get().into_iter().map(of_metric).collect_view()}
             </span>
             <span class="seg" role="group" aria-label="Prompts">
-                <button
-                    type="button"
-                    aria-pressed=move || (!table.everyone.get()).to_string()
-                    on:click=move |_| table.everyone.set(false)
-                >
-                    "Near"
-                </button>
-                <button
-                    type="button"
-                    aria-pressed=move || table.everyone.get().to_string()
-                    on:click=move |_| table.everyone.set(true)
-                >
-                    "All " {prompts}
-                </button>
+                <Toggle chosen=table.everyone this=false>"Near"</Toggle>
+                <Toggle chosen=table.everyone this=true>"All " {prompts}</Toggle>
             </span>
             <Show when=held_out>
                 <span class="seg" role="group" aria-label="Examples">
-                    <button
-                        type="button"
-                        aria-pressed=move || (table.split.get() == Split::Optimize).to_string()
-                        on:click=move |_| table.split.set(Split::Optimize)
-                    >
-                        "Search"
-                    </button>
-                    <button
-                        type="button"
-                        aria-pressed=move || (table.split.get() == Split::Evaluate).to_string()
-                        on:click=move |_| table.split.set(Split::Evaluate)
-                    >
-                        "Held out"
-                    </button>
+                    <Toggle chosen=table.split this=Split::Optimize>"Search"</Toggle>
+                    <Toggle chosen=table.split this=Split::Evaluate>"Held out"</Toggle>
                 </span>
             </Show>
         </div>

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::address::{NOTHING, PARENT, SEED};
 use super::page::{Page, Parts};
-use crate::components::DiffText;
+use crate::components::{DiffText, Plate};
 use crate::diff::PromptDiff;
 use crate::format::{self, Quantity};
 use crate::run::pool::Row;
@@ -15,7 +15,7 @@ use crate::run::studied::Shown as _;
 
 /// What is shown of a prompt.
 #[derive(Debug, Clone, PartialEq)]
-enum Shown {
+enum PromptView {
     Alone(String),
     Against(PromptDiff),
 }
@@ -31,38 +31,35 @@ pub(super) fn PromptPlate(page: Page) -> impl IntoView {
     let text = move || {
         shown.with(|shown| {
             shown.as_ref().map(|shown| match shown {
-                Shown::Alone(text) => text.clone().into_any(),
-                Shown::Against(diff) => view! { <DiffText diff=diff.clone()/> }.into_any(),
+                PromptView::Alone(text) => text.clone().into_any(),
+                PromptView::Against(diff) => view! { <DiffText diff=diff.clone()/> }.into_any(),
             })
         })
     };
     let counted = move || {
         shown.with(|shown| match shown {
-            Some(Shown::Against(diff)) => Some(diff.words()),
+            Some(PromptView::Against(diff)) => Some(diff.words()),
             _ => None,
         })
     };
     view! {
-        <section class="plate" id="plate-B" tabindex="-1" aria-labelledby="title-B">
-            <header>
-                <h2 class="pt" id="title-B">
-                    <span class="letter" aria-hidden="true">"B"</span>
-                    <span>"Prompt " <span class="unit">{unit}</span></span>
-                </h2>
-                <Against page/>
-            </header>
+        <Plate
+            letter="B"
+            title=move || view! { "Prompt " <span class="unit">{unit}</span> }
+            beside=move || view! { <Against page/> }
+        >
             <div class="prompt snug">{text}</div>
             {move || counted().map(|words| view! { <p class="reading">{words}</p> })}
-        </section>
+        </Plate>
     }
 }
 
-fn shown(state: &RunState, this: CandidateId, other: Option<CandidateId>) -> Option<Shown> {
+fn shown(state: &RunState, this: CandidateId, other: Option<CandidateId>) -> Option<PromptView> {
     let text = |id: &CandidateId| state.candidate(id).map(|candidate| &candidate.prompt);
     let this = text(&this)?;
     Some(match other.and_then(|other| text(&other)) {
-        Some(other) => Shown::Against(PromptDiff::new(other, this)),
-        None => Shown::Alone(this.to_string()),
+        Some(other) => PromptView::Against(PromptDiff::new(other, this)),
+        None => PromptView::Alone(this.to_string()),
     })
 }
 

@@ -18,7 +18,7 @@ use self::pairs::{Named, Pair, Pairs, pair};
 use self::settings::{Said, Settings, differing};
 use crate::charts::figure::Figure;
 use crate::charts::overlay::{Overlay, overlay_table};
-use crate::components::{AllRuns, Gate, Term, page_title};
+use crate::components::{AllRuns, Gate, Term, page_title, plate_letter};
 use crate::format;
 use crate::live::{Phase, Run, Runs};
 use crate::run::activity::changed_by_hand;
@@ -335,7 +335,7 @@ fn OverlayFigure(place: usize, metric: Metric, compared: Memo<Vec<Compared>>) ->
     let reading = Memo::new(move |_| overlaid.with(|overlaid| overlaid.reading.clone()));
     view! {
         <Figure
-            letter=char::from(b'A' + place as u8).to_string()
+            letter=plate_letter(place)
             name=Signal::derive(move || overlaid.with(|overlaid| overlaid.title.clone()))
             unit=Signal::derive(move || overlaid.with(|overlaid| overlaid.note.clone()))
             reading=move || reading.get()

@@ -7,6 +7,7 @@ use leptos::prelude::*;
 
 use super::setting::{ROUNDS, SCENES, scene_of};
 use super::side::Side;
+use crate::components::{Icon, PAUSE, PLAY};
 use crate::frame::shortcuts::use_shortcut;
 
 /// Speeds in rounds a second.
@@ -161,20 +162,11 @@ pub(super) fn Transport() -> impl IntoView {
         <div class="transport" role="group" aria-label="Playback">
             <div class="row">
                 <button type="button" aria-label="Restart" on:click=move |_| playback.restart()>
-                    <svg viewBox="0 0 12 12" aria-hidden="true">
-                        <path
-                            d="M2.2 4.2A4.5 4.5 0 1 1 1.5 6.8M2 1v3.4h3.4"
-                            fill="none"
-                            stroke="currentColor"
-                            stroke-width="1.6"
-                        />
-                    </svg>
+                    <Icon path="M2.2 4.2A4.5 4.5 0 1 1 1.5 6.8M2 1v3.4h3.4" stroke="1.6"/>
                     <span class="hide-s">"Restart"</span>
                 </button>
                 <button type="button" aria-keyshortcuts="," on:click=move |_| playback.back()>
-                    <svg viewBox="0 0 12 12" aria-hidden="true">
-                        <path d="M1.5 1h2v10h-2zM11 1v10L4 6z"/>
-                    </svg>
+                    <Icon path="M1.5 1h2v10h-2zM11 1v10L4 6z"/>
                     "Back"
                 </button>
                 <Show when=move || !playback.stepwise>
@@ -184,11 +176,7 @@ pub(super) fn Transport() -> impl IntoView {
                         aria-keyshortcuts="Space"
                         on:click=move |_| playback.play()
                     >
-                        <svg viewBox="0 0 12 12" aria-hidden="true">
-                            <path d=move || {
-                                if playing() { "M2 1h3v10H2zM7 1h3v10H7z" } else { "M2 0.8L11 6 2 11.2z" }
-                            }/>
-                        </svg>
+                        <Icon path=Signal::derive(move || if playing() { PAUSE } else { PLAY })/>
                         {move || if playing() { "Pause" } else { "Play" }}
                     </button>
                 </Show>
@@ -198,9 +186,7 @@ pub(super) fn Transport() -> impl IntoView {
                     aria-keyshortcuts="."
                     on:click=move |_| playback.step()
                 >
-                    <svg viewBox="0 0 12 12" aria-hidden="true">
-                        <path d="M8.5 1h2v10h-2zM1 1l7 5-7 5z"/>
-                    </svg>
+                    <Icon path="M8.5 1h2v10h-2zM1 1l7 5-7 5z"/>
                     "Step"
                 </button>
             </div>

@@ -8,7 +8,8 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 
 use crate::components::{
-    BranchDialog, Deferred, PushToTeam, RaiseDialog, Rerun, close_dialog, open_dialog, use_forbidden,
+    BranchDialog, Deferred, Icon, PAUSE, PLAY, PushToTeam, RaiseDialog, Rerun, close_dialog, open_dialog,
+    use_forbidden,
 };
 use crate::frame::keys::TabKeys;
 use crate::frame::shortcuts::use_shortcut;
@@ -84,9 +85,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     let goes_on = move || match next.get() {
         Next::Resume => view! {
             <button type="button" class="primary" disabled=move || busy.get() on:click=move |_| resume()>
-                <svg viewBox="0 0 12 12" aria-hidden="true">
-                    <path d="M2 0.8L11 6 2 11.2z"/>
-                </svg>
+                <Icon path=PLAY/>
                 {move || if is_piloted.get() { "Run the whole study" } else { "Resume" }}
             </button>
         }
@@ -120,15 +119,11 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                     disabled=move || pausing.get() || is_forbidden.get()
                     on:click=move |_| run.pause(Pause::Asked)
                 >
-                    <svg viewBox="0 0 12 12" aria-hidden="true">
-                        <path d="M2 1h3v10H2zM7 1h3v10H7z"/>
-                    </svg>
+                    <Icon path=PAUSE/>
                     "Pause"
                 </button>
                 <button type="button" disabled=move || is_forbidden.get() on:click=ask>
-                    <svg viewBox="0 0 12 12" aria-hidden="true">
-                        <path d="M1.5 1.5h9v9h-9z"/>
-                    </svg>
+                    <Icon path="M1.5 1.5h9v9h-9z"/>
                     "Stop"
                 </button>
             </Show>
@@ -139,15 +134,9 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 title=move || (!has_rounds.get()).then_some("Once a round has closed")
                 on:click=move |_| branching.set(true)
             >
-                <svg viewBox="0 0 12 12" aria-hidden="true">
-                    <path
-                        d="M2.4 0v12M2.4 8.6C2.4 5 9.4 6.6 9.4 2"
-                        fill="none"
-                        stroke="currentColor"
-                        stroke-width="1.5"
-                    />
+                <Icon path="M2.4 0v12M2.4 8.6C2.4 5 9.4 6.6 9.4 2" stroke="1.5">
                     <circle cx="9.4" cy="2" r="1.9"/>
-                </svg>
+                </Icon>
                 "Branch…"
             </button>
             <Rerun run words="Rerun with changes…"/>

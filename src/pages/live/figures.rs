@@ -8,14 +8,14 @@ use capo_core::reading::metrics::{Part, StudiedMetric};
 use capo_core::reading::standing::Scored;
 use leptos::prelude::*;
 
-use super::overview::{self, Overview, Parts};
+use super::overview::{Overview, Parts};
 use crate::charts::figure::Figure;
 use crate::charts::map::{CandidateMap, MapData, MapPoint, map_table};
 use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, objective_table};
 use crate::charts::series::{Candidate, Leading, RoundValue};
 use crate::charts::strip::{ConstraintStrip, StripData, strip_table};
 use crate::charts::unit::Unit;
-use crate::components::{Deferred, Gate, Term, Words};
+use crate::components::{Deferred, Gate, Term, Words, plate_letter};
 use crate::live::Run;
 use crate::run::readings;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
@@ -62,7 +62,7 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
     };
     view! {
         <Figure
-            letter=Signal::stored("A".to_owned())
+            letter="A"
             name=name
             now=now
             reading=move || view! { <Words sentence=reading.get()/> }
@@ -90,7 +90,7 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
     let letter = move |metric: String| {
         Signal::derive(move || {
             let place = order.with(|order| order.iter().position(|other| *other == metric));
-            overview::letter(1 + place.unwrap_or(0))
+            plate_letter(1 + place.unwrap_or(0))
         })
     };
     view! {
@@ -120,7 +120,7 @@ fn StripFigure(
     run: Run,
     overview: Overview,
     open: Callback<String>,
-    letter: Signal<String>,
+    letter: Signal<&'static str>,
     metric: String,
 ) -> impl IntoView {
     let overview = overview.apart();

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 
 use super::overview::Overview;
-use crate::components::{Spacer, Window, Words};
+use crate::components::{Plate, Spacer, Toggle, Viewport, Window, Words};
 use crate::format;
 use crate::live::Run;
 use crate::run::activity::{Entry, Kind};
@@ -43,35 +43,25 @@ pub(super) fn Log(run: Run, overview: Overview) -> impl IntoView {
     };
     let failures = move || run.read(|folded| format!("Failures {}", folded.activity.failures().len()));
     let steering = move || run.read(|folded| format!("Steering {}", folded.activity.count(Kind::Steering)));
-    let choice = move |this: Filter, words: Signal<String>| {
-        view! {
-            <button
-                type="button"
-                aria-pressed=move || (filter.get() == this).to_string()
-                on:click=move |_| filter.set(this)
-            >
-                {words}
-            </button>
-        }
-    };
     view! {
-        <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="log-title">
-            <header>
-                <h2 class="pt" id="log-title">
-                    <span class="letter" aria-hidden="true">{move || letter.get()}</span>
-                    "Activity"
-                </h2>
-                <span class="now">
-                    <span class="seg" role="group" aria-label="Filter">
-                        {choice(Filter::All, Signal::stored("All".to_owned()))}
-                        {choice(Filter::Only(Kind::Failure), Signal::derive(failures))}
-                        {choice(Filter::Only(Kind::Steering), Signal::derive(steering))}
+        <Plate
+            letter
+            title=|| "Activity"
+            beside=move || {
+                view! {
+                    <span class="now">
+                        <span class="seg" role="group" aria-label="Filter">
+                            <Toggle chosen=filter this=Filter::All>"All"</Toggle>
+                            <Toggle chosen=filter this=Filter::Only(Kind::Failure)>{failures}</Toggle>
+                            <Toggle chosen=filter this=Filter::Only(Kind::Steering)>{steering}</Toggle>
+                        </span>
                     </span>
-                </span>
-            </header>
+                }
+            }
+        >
             <Lines run filter/>
             <p class="sr" role="status" aria-live="polite">{spoken}</p>
-        </section>
+        </Plate>
     }
 }
 
@@ -105,10 +95,7 @@ fn Lines(run: Run, filter: RwSignal<Filter>) -> impl IntoView {
         })
     });
     let window = Window::over(Signal::derive(move || places.with(Vec::len)));
-    let drawn = move || {
-        let drawn = window.drawn();
-        places.with(|places| places.get(drawn).unwrap_or_default().to_vec())
-    };
+    let drawn = move || window.rows(places, Clone::clone);
     let leaves = move |event: ev::FocusEvent| {
         let into = event
             .related_target()
@@ -142,14 +129,7 @@ fn Lines(run: Run, filter: RwSignal<Filter>) -> impl IntoView {
                 when=move || places.with(|places| !places.is_empty())
                 fallback=move || view! { <p class="quiet small">{move || run.read(|folded| nothing(filter.get(), &folded.state))}</p> }
             >
-                <div
-                    class="viewport log"
-                    tabindex="0"
-                    role="group"
-                    aria-label="Activity, the latest first"
-                    node_ref=window.region
-                    on:scroll=move |_| window.scrolled()
-                >
+                <Viewport window class="log" name="Activity, the latest first">
                     <ol reversed>
                         {window.list_spacer(Spacer::Above)}
                         <For each=drawn key=|place| *place let(place)>
@@ -157,7 +137,7 @@ fn Lines(run: Run, filter: RwSignal<Filter>) -> impl IntoView {
                         </For>
                         {window.list_spacer(Spacer::Below)}
                     </ol>
-                </div>
+                </Viewport>
             </Show>
         </div>
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 
-use crate::components::in_turn;
+use crate::components::{in_turn, plate_letter};
 use crate::live::{Phase, Run};
 use crate::run;
 
@@ -21,15 +21,6 @@ pub(super) struct Parts {
     pub drawn: Arc<run::overview::Overview>,
     /// Whether more rounds are to come here.
     pub goes_on: bool,
-}
-
-/// The letter of the plate at `place` of its page, from 0.
-pub(super) fn letter(place: usize) -> String {
-    let letters = u8::try_from(place).ok().and_then(|place| b'A'.checked_add(place));
-    letters
-        .map(char::from)
-        .filter(char::is_ascii_uppercase)
-        .map_or_else(String::new, String::from)
 }
 
 impl Overview {
@@ -80,11 +71,11 @@ impl Overview {
 
     /// The letter of the plate that stands `places` after the strips. Without constraints two of those before
     /// it are not there.
-    pub(super) fn letter(self, places: usize) -> Signal<String> {
+    pub(super) fn letter(self, places: usize) -> Signal<&'static str> {
         Signal::derive(move || {
             let strips = self.read(|parts| parts.drawn.series.constraints.len());
             let strips = strips.unwrap_or(0);
-            letter(if strips == 0 {
+            plate_letter(if strips == 0 {
                 places.saturating_sub(OF_CONSTRAINTS).max(1)
             } else {
                 strips + places

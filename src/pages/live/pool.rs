@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 
 use super::overview::{Overview, Parts};
-use crate::components::{Gate as GateMark, Spacer, Term, Window};
+use crate::components::{Gate as GateMark, Plate, Spacer, Term, Toggle, Viewport, Window};
 use crate::format::{self, NOTHING};
 use crate::live::Run;
 use crate::run::pool::{Gate, Place, Row};
@@ -102,49 +102,27 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
             .filter(|waiting| *waiting > 0 && !all.get())
     };
     let window = Window::over(Signal::derive(move || rows.with(Vec::len)));
-    let drawn = move || {
-        let drawn = window.drawn();
-        rows.with(|rows| -> Vec<CandidateId> {
-            let drawn = rows.get(drawn).unwrap_or_default();
-            drawn.iter().map(|row| row.candidate).collect()
-        })
-    };
+    let drawn = move || window.rows(rows, |row| row.candidate);
     let columns = move || metrics.with(Vec::len) + OTHER_COLUMNS - usize::from(!counts.get());
     let everything = move || overview.read(|parts| parts.drawn.pool.rows.len());
     view! {
-        <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="pool-title">
-            <header>
-                <h2 class="pt" id="pool-title">
-                    <span class="letter" aria-hidden="true">{move || letter.get()}</span>
-                    <span><Term word=Word::POOL shown="Pool"/> " " <span class="unit">{about}</span></span>
-                </h2>
-                <span class="now">
-                    <span class="seg" role="group" aria-label="Show">
-                        <button
-                            type="button"
-                            aria-pressed=move || (!all.get()).to_string()
-                            on:click=move |_| all.set(false)
-                        >
-                            "This round"
-                        </button>
-                        <button
-                            type="button"
-                            aria-pressed=move || all.get().to_string()
-                            on:click=move |_| all.set(true)
-                        >
-                            "All " {everything}
-                        </button>
+        <Plate
+            letter
+            title=move || {
+                view! { <Term word=Word::POOL shown="Pool"/> " " <span class="unit">{about}</span> }
+            }
+            beside=move || {
+                view! {
+                    <span class="now">
+                        <span class="seg" role="group" aria-label="Show">
+                            <Toggle chosen=all this=false>"This round"</Toggle>
+                            <Toggle chosen=all this=true>"All " {everything}</Toggle>
+                        </span>
                     </span>
-                </span>
-            </header>
-            <div
-                class="viewport"
-                tabindex="0"
-                role="group"
-                aria-label="Pool, scrolls both ways"
-                node_ref=window.region
-                on:scroll=move |_| window.scrolled()
-            >
+                }
+            }
+        >
+            <Viewport window name="Pool, scrolls both ways">
                 <table class="sticky-1" aria-rowcount=move || rows.with(Vec::len) + 1>
                     <thead>
                         <tr>
@@ -187,8 +165,8 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
                         }}
                     </tbody>
                 </table>
-            </div>
-        </section>
+            </Viewport>
+        </Plate>
     }
 }
 
@@ -244,7 +222,7 @@ fn metrics(parts: &Parts) -> Vec<Column> {
 
 /// A row as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Shown {
+struct RowView {
     candidate: CandidateId,
     leading: bool,
     /// None while it is measured; examples measured and in all then.
@@ -260,7 +238,7 @@ struct Shown {
     state: &'static str,
 }
 
-fn rows(parts: &Parts, all: bool, order: &Order) -> Vec<Shown> {
+fn rows(parts: &Parts, all: bool, order: &Order) -> Vec<RowView> {
     let pool = &parts.drawn.pool;
     let mut rows: Vec<&Row> = if all {
         pool.rows.iter().collect()
@@ -272,7 +250,7 @@ fn rows(parts: &Parts, all: bool, order: &Order) -> Vec<Shown> {
     rows.into_iter().map(|row| shown(parts, row, best)).collect()
 }
 
-fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
+fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> RowView {
     let series = &parts.drawn.series;
     let value = |metric: &StudiedMetric, threshold: Option<f64>| {
         let estimate = row.estimates.get(metric.name())?;
@@ -294,7 +272,7 @@ fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
         Gate::NotFeasible => (Some(false), None),
         Gate::Undecided(progress) => (None, Some((progress.done, progress.of))),
     };
-    Shown {
+    RowView {
         candidate: row.candidate,
         leading: best == Some(row.candidate),
         feasible,
@@ -348,10 +326,10 @@ fn Sorted(order: RwSignal<Order>, overview: Overview, this: By, children: Childr
 }
 
 #[component]
-fn TableRow(run: Run, rows: Memo<Vec<Shown>>, candidate: CandidateId) -> impl IntoView {
+fn TableRow(run: Run, rows: Memo<Vec<RowView>>, candidate: CandidateId) -> impl IntoView {
     let address = move |candidate: CandidateId| format!("/run/{}/candidate/{candidate}", run.id());
     // The row goes before its memo when it is no longer drawn: what it showed last stays until then.
-    let row = Memo::new(move |last: Option<&Option<Shown>>| {
+    let row = Memo::new(move |last: Option<&Option<RowView>>| {
         let found = rows.with(|rows| rows.iter().find(|row| row.candidate == candidate).cloned());
         found.or_else(|| last.cloned().flatten())
     });
@@ -381,7 +359,7 @@ fn TableRow(run: Run, rows: Memo<Vec<Shown>>, candidate: CandidateId) -> impl In
 }
 
 /// The cells from the gate to the round.
-fn figures(row: Shown) -> impl IntoView {
+fn figures(row: RowView) -> impl IntoView {
     let gate = match (row.feasible, row.progress) {
         (Some(feasible), _) => view! { <GateMark feasible=feasible/> }.into_any(),
         (None, Some((done, of))) => {

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::overview::{Overview, Parts};
 use crate::charts::unit::Unit;
-use crate::components::use_forbidden;
+use crate::components::{FieldError, Plate, use_forbidden};
 use crate::format::{self, Quantity};
 use crate::live::{Ordered, Phase, Run};
 use crate::run::studied::Shown as _;
@@ -50,14 +50,7 @@ pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
         format!("applies when round {next} starts")
     };
     view! {
-        <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="steer-title">
-            <header>
-                <h2 class="pt" id="steer-title">
-                    <span class="letter" aria-hidden="true">{move || letter.get()}</span>
-                    "Steer"
-                </h2>
-                <span class="now quiet">{applies}</span>
-            </header>
+        <Plate letter title=|| "Steer" beside=move || view! { <span class="now quiet">{applies}</span> }>
             <fieldset class="steer" disabled=move || !can.get()>
                 <div class="head">"Thresholds"</div>
                 <For each=move || thresholds.get() key=|knob| knob.metric.clone() let(knob)>
@@ -68,9 +61,9 @@ pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
                     <Slider run kind=Kind::Multiplier knobs=multipliers metric=knob.metric/>
                 </For>
             </fieldset>
-            {move || run.not_done(Ordered::Change).map(|why| view! { <p class="error" role="alert">{why}</p> })}
+            <FieldError wrong=Signal::derive(move || run.not_done(Ordered::Change))/>
             <Pending run thresholds multipliers/>
-        </section>
+        </Plate>
     }
 }
 
@@ -296,17 +289,7 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
             on:change=typed
         />
         <div class="tick" aria-hidden="true">{lowest}</div>
-        {move || {
-            wrong
-                .get()
-                .map(|words| {
-                    view! {
-                        <p class="error" id=message.clone() role="alert">
-                            {words}
-                        </p>
-                    }
-                })
-        }}
+        <FieldError id=message wrong/>
     }
 }
 

@@ -6,7 +6,7 @@ use leptos_router::components::A;
 
 use super::prompt::Best;
 use super::take_away::file_name;
-use crate::components::{Spacer, Window};
+use crate::components::{Plate, Spacer, Toggle, Viewport, Window};
 use crate::download;
 use crate::format::{NOTHING, count, counted};
 use crate::live::Run;
@@ -75,10 +75,7 @@ pub(super) fn ByExamplePlate(
         })
     });
     let window = Window::over(Signal::derive(move || places.with(Vec::len)));
-    let drawn = move || {
-        let drawn = window.drawn();
-        places.with(|places| places.get(drawn).unwrap_or_default().to_vec())
-    };
+    let drawn = move || window.rows(places, Clone::clone);
     let choice = move |this: Filter| {
         let many = move || {
             found.with(|found| {
@@ -87,13 +84,9 @@ pub(super) fn ByExamplePlate(
             })
         };
         view! {
-            <button
-                type="button"
-                aria-pressed=move || (filter.get() == this).to_string()
-                on:click=move |_| filter.set(this)
-            >
+            <Toggle chosen=filter this>
                 {this.words()} " " {many}
-            </button>
+            </Toggle>
         }
     };
     let heads = move || {
@@ -127,36 +120,26 @@ pub(super) fn ByExamplePlate(
     };
     view! {
         <Show when=move || found.with(Option::is_some)>
-            <section
-                class="plate"
-                id=move || format!("plate-{}", letter.get())
-                tabindex="-1"
-                aria-labelledby="by-example-title"
+            <Plate
+                letter
+                row=true
+                title=move || {
+                    view! { "Example by example " <span class="unit">"held out, seed → " {best}</span> }
+                }
+                beside=move || {
+                    view! {
+                        <div class="row">
+                            <span class="seg" role="group" aria-label="Examples shown">
+                                {Filter::ALL.map(choice).collect_view()}
+                            </span>
+                            <button type="button" on:click=take>
+                                "Table (CSV)"
+                            </button>
+                        </div>
+                    }
+                }
             >
-                <header class="row">
-                    <h2 class="pt" id="by-example-title">
-                        <span class="letter" aria-hidden="true">{letter}</span>
-                        <span>
-                            "Example by example " <span class="unit">"held out, seed → " {best}</span>
-                        </span>
-                    </h2>
-                    <div class="row">
-                        <span class="seg" role="group" aria-label="Examples shown">
-                            {Filter::ALL.map(choice).collect_view()}
-                        </span>
-                        <button type="button" on:click=take>
-                            "Table (CSV)"
-                        </button>
-                    </div>
-                </header>
-                <div
-                    class="viewport"
-                    tabindex="0"
-                    role="group"
-                    aria-label="Example by example, scrolls both ways"
-                    node_ref=window.region
-                    on:scroll=move |_| window.scrolled()
-                >
+                <Viewport window name="Example by example, scrolls both ways">
                     <table class="sticky-1" aria-rowcount=move || places.with(Vec::len) + 1>
                         <thead>
                             <tr>
@@ -174,14 +157,14 @@ pub(super) fn ByExamplePlate(
                             {window.table_spacer(Spacer::Below)}
                         </tbody>
                     </table>
-                </div>
+                </Viewport>
                 <p class="reading">
                     "Became: by the objective, else by the costs. A threshold holds for the mean, so single examples may be over it. \
                      Each leads to its trace with the "
                     {best} "." {of_one} {left_out}
                 </p>
                 {move || failed.get().map(|why| view! { <p class="note is-i" role="alert">{why}</p> })}
-            </section>
+            </Plate>
         </Show>
     }
 }

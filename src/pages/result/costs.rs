@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::take_away::{Document, Taken, take};
+use crate::components::Plate;
 use crate::format::{count, counted, dollars, span, tokens};
 use crate::live::Run;
 use crate::run::outcome::{self, Cost};
@@ -40,14 +41,7 @@ pub(super) fn CostsPlate(
         costs.into_iter().enumerate().map(row).collect_view()
     };
     view! {
-        <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="costs-title">
-            <header>
-                <h2 class="pt" id="costs-title">
-                    <span class="letter" aria-hidden="true">{letter}</span>
-                    <span>"What it cost"</span>
-                </h2>
-                <span class="now quiet">{now}</span>
-            </header>
+        <Plate letter title=|| "What it cost" beside=move || view! { <span class="now quiet">{now}</span> }>
             <div class="scroll" tabindex="0" role="group" aria-label="What it cost, scrolls sideways">
                 <table>
                     <thead>
@@ -72,7 +66,7 @@ pub(super) fn CostsPlate(
                 </Show>
             </div>
             {move || failed.get().map(|message| view! { <p class="note is-i" role="alert">{message}</p> })}
-        </section>
+        </Plate>
     }
 }
 

@@ -5,6 +5,7 @@ use leptos::prelude::*;
 
 use crate::charts::interval::{Interval, IntervalData};
 use crate::charts::unit::Unit;
+use crate::components::Plate;
 use crate::format::Quantity;
 use crate::run::paired;
 use crate::run::studied::Shown as _;
@@ -19,21 +20,13 @@ pub(super) fn SeedPlate(
 ) -> impl IntoView {
     view! {
         <Show when=move || differences.with(|differences| !differences.is_empty())>
-            <section
-                class="plate"
-                id=move || format!("plate-{}", letter.get())
-                tabindex="-1"
-                aria-labelledby="seed-title"
+            <Plate
+                letter
+                title=|| "Against the seed prompt"
+                beside=|| view! { <span class="now quiet">"best prompt − seed"</span> }
             >
-                <header>
-                    <h2 class="pt" id="seed-title">
-                        <span class="letter" aria-hidden="true">{letter}</span>
-                        <span>"Against the seed prompt"</span>
-                    </h2>
-                    <span class="now quiet">"best prompt − seed"</span>
-                </header>
                 <Differences differences name="Differences to the seed prompt"/>
-            </section>
+            </Plate>
         </Show>
     }
 }

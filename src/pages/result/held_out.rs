@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
-use crate::components::{CertificateTable, HeldOutGate, Term};
+use crate::components::{CertificateTable, HeldOutGate, Plate, Term};
 use crate::format::{NOTHING, Quantity, count};
 use crate::run::outcome::{MetricRow, Outcome};
 use crate::run::studied::Shown as _;
@@ -45,14 +45,11 @@ pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
         certificates.into_iter().map(of_one).collect_view()
     };
     view! {
-        <section class="plate" id="plate-B" tabindex="-1" aria-labelledby="title-B">
-            <header>
-                <h2 class="pt" id="title-B">
-                    <span class="letter" aria-hidden="true">"B"</span>
-                    <span>"Held-out evaluation"</span>
-                </h2>
-                <span class="now quiet">"± is one standard error"</span>
-            </header>
+        <Plate
+            letter="B"
+            title=|| "Held-out evaluation"
+            beside=|| view! { <span class="now quiet">"± is one standard error"</span> }
+        >
             <div class="scroll" tabindex="0" role="group" aria-label="Held-out evaluation, scrolls sideways">
                 <table class="mid sticky-1 held-out">
                     <thead>
@@ -72,7 +69,7 @@ pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
                 </table>
             </div>
             {certificates}
-        </section>
+        </Plate>
     }
 }
 

@@ -27,20 +27,17 @@ use self::so_far::SoFar;
 use self::story::StoryPlate;
 use self::trade_off::TradeOffPlate;
 use self::verdict::Verdict;
-use crate::components::{Deferred, RunHead, RunNotices, page_title, with_run};
+use crate::components::{Deferred, RunHead, RunNotices, page_title, plate_letter, with_run};
 use crate::live::Run;
 use crate::run::by_example::ByExample;
 use crate::run::outcome::Outcome;
 use crate::run::story::story;
 
-/// What plates are called, in the order in which they are shown.
-const LETTERS: [&str; 8] = ["A", "B", "C", "D", "E", "F", "G", "H"];
-
 /// The letter of a plate that comes after so many others, and after those of `more` that are shown.
 fn letter<const N: usize>(others: usize, more: [Memo<bool>; N]) -> Signal<&'static str> {
     Signal::derive(move || {
         let shown = more.iter().filter(|shown| shown.get()).count();
-        LETTERS.get(others + shown).copied().unwrap_or_default()
+        plate_letter(others + shown)
     })
 }
 

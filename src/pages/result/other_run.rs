@@ -11,6 +11,7 @@ use leptos_router::components::A;
 use leptos_router::hooks::{use_navigate, use_query_map};
 
 use super::differences::Differences;
+use crate::components::Plate;
 use crate::format::{self, listed};
 use crate::live::{Phase, Run, Runs};
 use crate::run::outcome::Outcome;
@@ -71,24 +72,16 @@ pub(super) fn OtherRunPlate(
         _ => Vec::new(),
     });
     view! {
-        <section
-            class="plate"
-            id=move || format!("plate-{}", letter.get())
-            tabindex="-1"
-            aria-labelledby="other-run-title"
+        <Plate
+            letter
+            title=|| "Against another run"
+            beside=move || view! { <Choice run chosen records=Signal::derive(list)/> }
         >
-            <header>
-                <h2 class="pt" id="other-run-title">
-                    <span class="letter" aria-hidden="true">{letter}</span>
-                    <span>"Against another run"</span>
-                </h2>
-                <Choice run chosen records=Signal::derive(list)/>
-            </header>
             <Show when=move || differences.with(|differences| !differences.is_empty())>
                 <Differences differences name="Differences to the other run"/>
             </Show>
             {move || compared.get().map(|compared| view! { <Remark compared/> })}
-        </section>
+        </Plate>
     }
 }
 

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 
 use super::take_away::TakeAway;
-use crate::components::{Copy, PushToTeam, Words};
+use crate::components::{Copy, Plate, PushToTeam, Words};
 use crate::format::{self, Quantity, counted};
 use crate::live::{Folded, Run};
 use crate::pages::team::AddToPrompts;
@@ -125,44 +125,48 @@ pub(super) fn PromptPlate(run: Run) -> impl IntoView {
         sentence.map(|sentence| view! { <Words sentence/> })
     };
     view! {
-        <section class="plate" id="plate-A" tabindex="-1" aria-labelledby="title-A">
-            <header class="row">
-                <h2 class="pt" id="title-A">
-                    <span class="letter" aria-hidden="true">"A"</span>
-                    <span>
-                        {title} " "
-                        <Show when=move || best.with(Option::is_some)>
-                            <span class="unit">
-                                <span class="id" title=move || read(|best| best.id.to_string())>
-                                    {move || read(|best| format::id(&best.id))}
-                                </span>
-                                ", " {move || read(|best| best.length.clone())}
+        <Plate
+            letter="A"
+            row=true
+            title=move || {
+                view! {
+                    {title} " "
+                    <Show when=move || best.with(Option::is_some)>
+                        <span class="unit">
+                            <span class="id" title=move || read(|best| best.id.to_string())>
+                                {move || read(|best| format::id(&best.id))}
                             </span>
-                        </Show>
-                    </span>
-                </h2>
-                <Show
-                    when=move || best.with(Option::is_some)
-                    fallback=|| view! { <span class="note">"none yet"</span> }
-                >
-                    <div class="row">
-                        <Copy
-                            text=Signal::derive(move || read(|best| best.text.clone()))
-                            words="Copy prompt"
-                            spoken="The prompt is on the clipboard."
-                            otherwise="Select the text, or download it."
-                            primary=true
-                        />
-                        <TakeAway run best/>
-                        <PushToTeam run/>
-                        <AddToPrompts run best=best_id/>
-                    </div>
-                </Show>
-            </header>
+                            ", " {move || read(|best| best.length.clone())}
+                        </span>
+                    </Show>
+                }
+            }
+            beside=move || {
+                view! {
+                    <Show
+                        when=move || best.with(Option::is_some)
+                        fallback=|| view! { <span class="note">"none yet"</span> }
+                    >
+                        <div class="row">
+                            <Copy
+                                text=Signal::derive(move || read(|best| best.text.clone()))
+                                words="Copy prompt"
+                                spoken="The prompt is on the clipboard."
+                                otherwise="Select the text, or download it."
+                                primary=true
+                            />
+                            <TakeAway run best/>
+                            <PushToTeam run/>
+                            <AddToPrompts run best=best_id/>
+                        </div>
+                    </Show>
+                }
+            }
+        >
             <div class="prompt" tabindex="-1" id="prompt-text">
                 {move || read(|best| best.text.clone())}
             </div>
             <p class="reading">{chosen} " " {inside}</p>
-        </section>
+        </Plate>
     }
 }

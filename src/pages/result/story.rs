@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::components::{DiffText, Words};
+use crate::components::{DiffText, Plate, Words};
 use crate::diff::PromptDiff;
 use crate::format::counted;
 use crate::live::Run;
@@ -35,24 +35,15 @@ pub(super) fn StoryPlate(
     };
     view! {
         <Show when=move || steps.with(|steps| !steps.is_empty())>
-            <section
-                class="plate"
-                id=move || format!("plate-{}", letter.get())
-                tabindex="-1"
-                aria-labelledby="story-title"
+            <Plate
+                letter
+                title=|| {
+                    view! { "How it came to be " <span class="unit">"figures on the examples of each round"</span> }
+                }
+                beside=move || view! { <span class="now quiet">{many}</span> }
             >
-                <header>
-                    <h2 class="pt" id="story-title">
-                        <span class="letter" aria-hidden="true">{letter}</span>
-                        <span>
-                            "How it came to be "
-                            <span class="unit">"figures on the examples of each round"</span>
-                        </span>
-                    </h2>
-                    <span class="now quiet">{many}</span>
-                </header>
                 <div class="stack">{each}</div>
-            </section>
+            </Plate>
         </Show>
     }
 }

@@ -6,7 +6,7 @@ use capo_core::reading::metrics::StudiedMetric;
 use capo_core::reading::standing::Scored;
 use leptos::prelude::*;
 
-use crate::components::Words;
+use crate::components::{FieldError, Plate, Words};
 use crate::format::{Quantity, typed};
 use crate::live::Run;
 use crate::run::sentence::Sentence;
@@ -49,25 +49,19 @@ pub(super) fn TradeOffPlate(
     };
     view! {
         <Show when=move || choice.with(Option::is_some)>
-            <section
-                class="plate"
-                id=move || format!("plate-{}", letter.get())
-                tabindex="-1"
-                aria-labelledby="trade-off-title"
+            <Plate
+                letter
+                title=|| {
+                    view! {
+                        "Other thresholds "
+                        <span class="unit">"no model is asked: prompts measured on every search example"</span>
+                    }
+                }
             >
-                <header>
-                    <h2 class="pt" id="trade-off-title">
-                        <span class="letter" aria-hidden="true">{letter}</span>
-                        <span>
-                            "Other thresholds "
-                            <span class="unit">"no model is asked: prompts measured on every search example"</span>
-                        </span>
-                    </h2>
-                </header>
                 <div class="fields">{fields}</div>
                 <p class="reading" role="status">{best}</p>
                 {fronts}
-            </section>
+            </Plate>
         </Show>
     }
 }
@@ -118,17 +112,7 @@ fn ThresholdField(
                 />
                 <span>{quantity.unit(&metric.spec)}</span>
             </div>
-            {move || {
-                wrong
-                    .get()
-                    .map(|words| {
-                        view! {
-                            <p class="error" id=message.clone() role="alert">
-                                {words}
-                            </p>
-                        }
-                    })
-            }}
+            <FieldError id=message wrong/>
         </div>
     }
 }

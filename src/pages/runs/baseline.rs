@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use leptos::prelude::*;
 
 use crate::format::Quantity;
-use crate::storage::RunRecord;
+use crate::storage::{RunRecord, keep_choice, kept_choice};
 
 /// Where this browser keeps which runs these are: their ids, parted by commas.
 const KEPT: &str = "capo.baselines";
@@ -22,8 +22,7 @@ pub(super) struct Baselines(RwSignal<BTreeSet<String>>);
 impl Baselines {
     /// Those that this browser keeps.
     pub(super) fn kept() -> Self {
-        let kept = local_storage().and_then(|storage| storage.get_item(KEPT).ok().flatten());
-        let ids = kept.unwrap_or_default();
+        let ids = kept_choice(KEPT).unwrap_or_default();
         let ids = ids.split(',').filter(|id| !id.is_empty());
         Self(RwSignal::new(ids.map(str::to_owned).collect()))
     }
@@ -65,16 +64,9 @@ impl Baselines {
         let _ = self.0.try_update(|ids| {
             change(ids);
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            if let Some(storage) = local_storage() {
-                // A browser that refuses keeps them as long as the page is shown.
-                let _ = storage.set_item(KEPT, &ids.join(","));
-            }
+            keep_choice(KEPT, Some(&ids.join(",")));
         });
     }
-}
-
-fn local_storage() -> Option<web_sys::Storage> {
-    window().local_storage().ok().flatten()
 }
 
 /// How a run stands to the baseline.

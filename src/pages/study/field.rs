@@ -8,6 +8,7 @@ use leptos::prelude::*;
 use super::draft::{DOLLARS, Draft, Mistyped};
 use super::form::Form;
 use super::place::{self, Place};
+use crate::components::FieldError;
 use crate::format::typed;
 
 type Read<T> = Arc<dyn Fn(&Study) -> T + Send + Sync>;
@@ -151,15 +152,7 @@ pub(super) fn Wrong(
 ) -> impl IntoView {
     let id = format!("{}-error", id(&key));
     let problem = expect_context::<Form>().problem(key);
-    move || {
-        problem.get().map(|message| {
-            view! {
-                <p class="error" id=id.clone() role="alert">
-                    {message}
-                </p>
-            }
-        })
-    }
+    view! { <FieldError id wrong=problem/> }
 }
 
 /// A number, with its label unless it stands in a table.

@@ -14,7 +14,7 @@ use super::on_server::{OnServer, WhereToRun};
 use super::prices;
 use super::problem::Problem;
 use super::readiness;
-use crate::components::use_begin;
+use crate::components::{Icon, PLAY, use_begin};
 use crate::format;
 use crate::keys::Keys;
 use crate::live::{NewRun, Runs};
@@ -122,9 +122,7 @@ pub(super) fn Start() -> impl IntoView {
                 aria-describedby="start-why"
                 on:click=move |_| run(None)
             >
-                <svg viewBox="0 0 12 12" aria-hidden="true">
-                    <path d="M2 0.8L11 6 2 11.2z"/>
-                </svg>
+                <Icon path=PLAY/>
                 {move || if sending.get() { "Sending it to the server…" } else { "Run study" }}
             </button>
             <div class="note" id="start-why">

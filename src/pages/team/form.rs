@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
-use crate::components::Message;
+use crate::components::{FieldError, Message};
 use crate::team::{Asking, sentence};
 
 /// Characters of a password, at least. The server has more to say about it.
@@ -145,7 +145,7 @@ pub(super) fn Field(
             {datalist}
             <div id=about>
                 <span class="note">{note}</span>
-                <Wrong line/>
+                <FieldError wrong=line.wrong/>
             </div>
         </div>
     }
@@ -177,19 +177,9 @@ pub(super) fn TextField(
             ></textarea>
             <div id=about>
                 <span class="note">{note}</span>
-                <Wrong line/>
+                <FieldError wrong=line.wrong/>
             </div>
         </div>
-    }
-}
-
-/// Why what was typed does not do.
-#[component]
-fn Wrong(line: Line) -> impl IntoView {
-    move || {
-        line.wrong
-            .get()
-            .map(|wrong| view! { <p class="error" role="alert">{wrong}</p> })
     }
 }
 

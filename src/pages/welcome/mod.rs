@@ -10,7 +10,7 @@ use leptos_router::components::A;
 
 use self::finished::FinishedRun;
 use crate::charts::map::CandidateMap;
-use crate::components::{Message, page_title, use_begin};
+use crate::components::{Icon, Message, PLAY, page_title, use_begin};
 use crate::format::{self, Quantity};
 use crate::keys::Keys;
 use crate::live::{NewRun, Runs, prepare_worker};
@@ -153,9 +153,7 @@ fn RunHelpDesk() -> impl IntoView {
     };
     view! {
         <button type="button" class="primary" on:click=run>
-            <svg viewBox="0 0 12 12" aria-hidden="true">
-                <path d="M2 0.8L11 6 2 11.2z"/>
-            </svg>
+            <Icon path=PLAY/>
             {START}
         </button>
         {move || failed.get().map(|what: String| view! { <Message what/> })}

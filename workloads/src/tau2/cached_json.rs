@@ -10,7 +10,7 @@ use super::python;
 
 /// A value whose clones share it, and share what `json.dumps` makes of it once one of them was asked.
 #[derive(Debug)]
-pub(super) struct Shown<T>(Arc<Content<T>>);
+pub(super) struct CachedJson<T>(Arc<Content<T>>);
 
 #[derive(Debug)]
 struct Content<T> {
@@ -18,7 +18,7 @@ struct Content<T> {
     written: OnceLock<Box<RawValue>>,
 }
 
-impl<T> Shown<T> {
+impl<T> CachedJson<T> {
     pub(super) fn new(value: T) -> Self {
         Self(Arc::new(Content {
             value,
@@ -27,7 +27,7 @@ impl<T> Shown<T> {
     }
 }
 
-impl<T: Clone> Shown<T> {
+impl<T: Clone> CachedJson<T> {
     /// The value, to be changed: a copy of its own where it is shared.
     pub(super) fn to_mut(&mut self) -> &mut T {
         let content = Arc::make_mut(&mut self.0);
@@ -36,7 +36,7 @@ impl<T: Clone> Shown<T> {
     }
 }
 
-impl<T: Serialize> Shown<T> {
+impl<T: Serialize> CachedJson<T> {
     /// `json.dumps` of the value.
     pub(super) fn dumps(&self) -> String {
         self.written().get().to_owned()
@@ -54,7 +54,7 @@ impl<T: Serialize> Shown<T> {
     }
 }
 
-impl<T> Clone for Shown<T> {
+impl<T> Clone for CachedJson<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
@@ -69,7 +69,7 @@ impl<T: Clone> Clone for Content<T> {
     }
 }
 
-impl<T> Deref for Shown<T> {
+impl<T> Deref for CachedJson<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -77,7 +77,7 @@ impl<T> Deref for Shown<T> {
     }
 }
 
-impl<T: Serialize> Serialize for Shown<T> {
+impl<T: Serialize> Serialize for CachedJson<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // What is not shared is new, or part of a whole whose text is kept.
         if Arc::strong_count(&self.0) == 1 && self.0.written.get().is_none() {
@@ -88,7 +88,7 @@ impl<T: Serialize> Serialize for Shown<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Shown<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for CachedJson<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(deserializer).map(Self::new)
     }

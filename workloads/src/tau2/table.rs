@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
-use super::cached_json::Shown;
+use super::cached_json::CachedJson;
 use super::changes::Changes;
 use super::environment::Side;
 use super::python;
@@ -19,19 +19,19 @@ use super::python;
 pub(super) struct Table<T> {
     shared: Arc<Shared<T>>,
     /// Changed and added records.
-    own: IndexMap<SmolStr, Shown<T>>,
+    own: IndexMap<SmolStr, CachedJson<T>>,
 }
 
 #[derive(Debug)]
 struct Shared<T> {
-    records: IndexMap<SmolStr, Shown<T>>,
+    records: IndexMap<SmolStr, CachedJson<T>>,
     /// Each record's id and itself as the state hash writes them, in order of ids.
     written: OnceLock<BTreeMap<SmolStr, String>>,
 }
 
 impl<T: Clone + Serialize> Table<T> {
     /// The record of an id.
-    pub(super) fn get(&self, id: &str) -> Option<&Shown<T>> {
+    pub(super) fn get(&self, id: &str) -> Option<&CachedJson<T>> {
         self.own.get(id).or_else(|| self.shared.records.get(id))
     }
 
@@ -41,16 +41,16 @@ impl<T: Clone + Serialize> Table<T> {
             let (id, record) = self.shared.records.get_key_value(id)?;
             self.own.insert(id.clone(), record.clone());
         }
-        self.own.get_mut(id).map(Shown::to_mut)
+        self.own.get_mut(id).map(CachedJson::to_mut)
     }
 
     /// Adds a record after the others, or puts it in the place of the one with this id.
     pub(super) fn insert(&mut self, id: SmolStr, record: T) {
-        self.own.insert(id, Shown::new(record));
+        self.own.insert(id, CachedJson::new(record));
     }
 
     /// All records, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&SmolStr, &Shown<T>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&SmolStr, &CachedJson<T>)> {
         let shared = self.shared.records.iter();
         let shared = shared.map(|(id, record)| (id, self.own.get(id).unwrap_or(record)));
         let added = self
@@ -105,7 +105,7 @@ impl<T: Clone + Serialize> Table<T> {
     }
 }
 
-fn entry<T: Serialize>(id: &str, record: &Shown<T>) -> String {
+fn entry<T: Serialize>(id: &str, record: &CachedJson<T>) -> String {
     format!("{}: {}", python::dumps(&id), python::dumps_sorted(&**record))
 }
 

@@ -185,14 +185,14 @@ impl Counter {
     }
 }
 
-/// Whether a text of the agent named the write's record and deed, and the customer's reply to it
+/// Whether a text of the agent named the write's record and operation, and the customer's reply to it
 /// said yes.
 fn is_confirmed(write: &Write, messages: &[Message]) -> bool {
     let record = write.record.to_lowercase();
     messages.windows(2).any(|pair| match pair {
         [Message::Assistant(asked), Message::User { content }] => {
             let text = asked.text().to_lowercase();
-            text.contains(&record) && write.deed.named_in(&text) && affirms(content)
+            text.contains(&record) && write.operation.named_in(&text) && affirms(content)
         }
         _ => false,
     })

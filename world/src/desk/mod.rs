@@ -81,10 +81,10 @@
 //! 2. **Proposals**: "shall I", "should I", "do you want", "would you like me", "may I", "go ahead",
 //!    "proceed", "confirm that", "is that right/correct/ok", "yes or no", …; "confirm" and "agree" where no
 //!    topic is asked. Sentences that refuse are left out of account. The customer says yes when the text
-//!    names the deed wanted (the words above) or none at all; "No, that's not the one. I mean O-1042." to
+//!    names the operation wanted (the words above) or none at all; "No, that's not the one. I mean O-1042." to
 //!    another number of the same shape as one they know; "No, I don't want a voucher." to a voucher, unless
 //!    it is all the rules allow and the task lets them take it, some after trying for the money once; "No,
-//!    that is not what I asked for. …" to another deed. To being handed to a human, customers who would
+//!    that is not what I asked for. …" to another operation. To being handed to a human, customers who would
 //!    like that say yes, others "No, I'd rather you solved it here. …", and yes the second time.
 //! 3. **Reports and answers** that refuse nothing: "has been cancelled", "is booked", "I have moved …",
 //!    "done", …; for a request that is a question, any text that holds the answer. The customer believes

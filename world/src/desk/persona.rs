@@ -7,7 +7,7 @@ use capo_core::llm::{ChatRequest, FailureKind, Message, Role};
 use capo_core::workload::{RolloutContext, RolloutError};
 use indexmap::IndexMap;
 
-use super::language::{Deed, Topic, holds_any};
+use super::language::{Operation, Topic, holds_any};
 use super::task::{Request, Script};
 use super::user::STOP;
 
@@ -105,10 +105,10 @@ fn details(request: &Request) -> String {
     line(if request.wants.is_empty() {
         "You agree to: nothing that changes anything. You want to be told.".to_owned()
     } else {
-        format!("You agree to: {}", deeds(&request.wants))
+        format!("You agree to: {}", operations(&request.wants))
     });
     if !request.declines.is_empty() {
-        line(format!("You do not accept: {}", deeds(&request.declines)));
+        line(format!("You do not accept: {}", operations(&request.declines)));
     }
     if !request.recognises.is_empty() {
         line(format!(
@@ -128,17 +128,17 @@ fn details(request: &Request) -> String {
     text
 }
 
-fn deeds(deeds: &[Deed]) -> String {
-    let name = |deed: &Deed| match deed {
-        Deed::Cancel => "cancelling",
-        Deed::Return => "returning",
-        Deed::Exchange => "an exchange",
-        Deed::Address => "another delivery address",
-        Deed::Appointment => "an appointment",
-        Deed::Voucher => "a voucher",
-        Deed::Transfer => "being handed to a human",
+fn operations(operations: &[Operation]) -> String {
+    let name = |operation: &Operation| match operation {
+        Operation::Cancel => "cancelling",
+        Operation::Return => "returning",
+        Operation::Exchange => "an exchange",
+        Operation::Address => "another delivery address",
+        Operation::Appointment => "an appointment",
+        Operation::Voucher => "a voucher",
+        Operation::Transfer => "being handed to a human",
     };
-    let names: Vec<&str> = deeds.iter().map(name).collect();
+    let names: Vec<&str> = operations.iter().map(name).collect();
     names.join(" or ")
 }
 
@@ -181,12 +181,12 @@ impl ReadPersona {
                 match about {
                     "In other words" => request.again = rest.to_owned(),
                     "You agree to" => {
-                        // What follows the first sentence is no deed that is wanted.
+                        // What follows the first sentence is no operation that is wanted.
                         let wanted = rest.split_once('.').map_or(rest, |(first, _)| first);
-                        request.wants = Deed::all_named_in(&wanted.to_lowercase());
+                        request.wants = Operation::all_named_in(&wanted.to_lowercase());
                         *open = request.wants.is_empty();
                     }
-                    "You do not accept" => request.declines = Deed::all_named_in(&rest.to_lowercase()),
+                    "You do not accept" => request.declines = Operation::all_named_in(&rest.to_lowercase()),
                     "Before you agree, try" => request.haggles = Some(rest.to_owned()),
                     "If it is refused, insist" => request.pushes.push(rest.to_owned()),
                     _ if about.ends_with("that you mean") => {
@@ -219,11 +219,11 @@ impl ReadPersona {
 
 /// A request of which no more is known: the customer is glad of any help but a human's.
 fn request(text: &str, again: &str) -> Request {
-    let glad_of = |deed: &Deed| *deed != Deed::Transfer;
+    let glad_of = |operation: &Operation| *operation != Operation::Transfer;
     Request {
         text: text.to_owned(),
         again: again.to_owned(),
-        wants: Deed::ALL.into_iter().filter(glad_of).collect(),
+        wants: Operation::ALL.into_iter().filter(glad_of).collect(),
         declines: Vec::new(),
         recognises: Vec::new(),
         pushes: Vec::new(),
@@ -270,9 +270,9 @@ mod tests {
             for request in &mut script.requests {
                 // What the customer does not know, and an order that tells nothing.
                 request.answer.clear();
-                request.wants = Deed::ALL
+                request.wants = Operation::ALL
                     .into_iter()
-                    .filter(|deed| request.wants.contains(deed))
+                    .filter(|operation| request.wants.contains(operation))
                     .collect();
             }
             let questions = script.requests.iter().map(|request| request.wants.is_empty());

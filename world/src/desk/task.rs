@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::language::{Deed, Topic};
+use super::language::{Operation, Topic};
 use super::state::Changes;
 use super::tools::{self, Kind};
 
@@ -50,10 +50,10 @@ pub struct Request {
     pub again: String,
     /// What the customer agrees to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub wants: Vec<Deed>,
+    pub wants: Vec<Operation>,
     /// What the customer does not agree to, even together with something wanted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub declines: Vec<Deed>,
+    pub declines: Vec<Operation>,
     /// Ids and times the customer knows; a proposal with another one of the same shape is
     /// corrected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::language::{Deed, Reading, Topic, contradicts, mentions, read};
+use super::language::{Operation, Reading, Topic, contradicts, mentions, read};
 use super::task::{Request, Script};
 
 /// Ends the customer's last message and with it the dialogue.
@@ -150,10 +150,10 @@ impl<'a> ScriptedUser<'a> {
     fn decide(&mut self, reading: &Reading) -> String {
         let wish = self.wish();
         let offered = reading.offered.as_str();
-        let wanted = wish.wants.iter().any(|deed| deed.named_in(offered));
-        if let Some(deed) = wish.declines.iter().find(|deed| deed.named_in(offered)) {
+        let wanted = wish.wants.iter().any(|operation| operation.named_in(offered));
+        if let Some(operation) = wish.declines.iter().find(|operation| operation.named_in(offered)) {
             if self.is_unmoved() {
-                return self.push(if *deed == Deed::Voucher {
+                return self.push(if *operation == Operation::Voucher {
                     "No, I don't want a voucher."
                 } else {
                     "No, I don't want that."
@@ -161,7 +161,7 @@ impl<'a> ScriptedUser<'a> {
             }
             return self.leave();
         }
-        if Deed::Transfer.named_in(offered) && !wanted {
+        if Operation::Transfer.named_in(offered) && !wanted {
             if self.script.wants_human || self.transfer_declined {
                 return "Yes, please put me through.".to_owned();
             }
@@ -171,7 +171,7 @@ impl<'a> ScriptedUser<'a> {
         if let Some(known) = wish.recognises.iter().find(|known| contradicts(offered, known)) {
             return format!("No, that's not the one. I mean {known}.");
         }
-        if wanted || !Deed::any_named_in(offered) {
+        if wanted || !Operation::any_named_in(offered) {
             if let Some(haggle) = wish.haggles.as_ref().filter(|_| wanted && !self.haggled) {
                 self.haggled = true;
                 return haggle.clone();

@@ -56,7 +56,7 @@ pub struct EvaluatedPolicy {
 
 /// A seed's record with what it is a record of.
 #[derive(Serialize, Deserialize)]
-struct Kept<R> {
+struct Stored<R> {
     identity: Value,
     record: R,
 }
@@ -73,7 +73,7 @@ pub(super) fn read(path: &Path, identity: &Value) -> Result<Option<SeedRecord>, 
         reason: format!("it is no record of this program: {why}"),
     };
     // A record of other settings may have other fields.
-    let kept: Kept<Value> = serde_json::from_str(&text).map_err(unreadable)?;
+    let kept: Stored<Value> = serde_json::from_str(&text).map_err(unreadable)?;
     if kept.identity != *identity {
         return Err(DcapoError::Record {
             path: path.to_owned(),
@@ -84,7 +84,7 @@ pub(super) fn read(path: &Path, identity: &Value) -> Result<Option<SeedRecord>, 
 }
 
 pub(super) fn write(path: &Path, identity: &Value, record: &SeedRecord) -> Result<(), DcapoError> {
-    let kept = Kept {
+    let kept = Stored {
         identity: identity.clone(),
         record,
     };

@@ -13,7 +13,7 @@ use super::Server;
 use super::problem::Refusal;
 use crate::places::Place;
 use crate::secret::Secret;
-use crate::store::{Actor, ChargedTo, Member, Millis, Project, Session, Shown, Terms, Token};
+use crate::store::{Actor, ChargedTo, Member, Millis, Project, Proof, Session, Terms, Token};
 use capo_api::{Role, Scope};
 use capo_gateway::{Caller as Payer, Limits, Membership, PROJECT, Problem};
 
@@ -163,23 +163,23 @@ impl Asking {
             Some(pass) if pass.reveal().starts_with(PASS) => {
                 let holder = server.pass_holder(&pass).ok_or_else(Refusal::unknown_token)?;
                 run = Some(holder.project);
-                Shown::Member(holder.member)
+                Proof::Member(holder.member)
             }
-            Some(secret) => Shown::Token(secret),
+            Some(secret) => Proof::Token(secret),
             None => match cookie(headers, server) {
-                Some(secret) => Shown::Session(secret),
+                Some(secret) => Proof::Session(secret),
                 None => return Ok(None),
             },
         };
         let Some(terms) = server.store().terms(&shown, key, at).await? else {
             return match shown {
-                Shown::Token(_) => Err(Refusal::unknown_token()),
-                Shown::Session(_) => Ok(None),
-                Shown::Member(_) => Err(Refusal::missing("member")),
+                Proof::Token(_) => Err(Refusal::unknown_token()),
+                Proof::Session(_) => Ok(None),
+                Proof::Member(_) => Err(Refusal::missing("member")),
             };
         };
         // A cookie comes with other pages' requests, too, and some of these say no origin.
-        if matches!(shown, Shown::Session(_)) && !is_own_page(headers, server) {
+        if matches!(shown, Proof::Session(_)) && !is_own_page(headers, server) {
             return Err(Refusal::cross_origin());
         }
         if terms.scope < Scope::Write {

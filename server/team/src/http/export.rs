@@ -13,7 +13,7 @@ use super::Server;
 use super::audit::line;
 use super::caller::Caller;
 use super::extract::{Path, moment};
-use super::pieces::{self, Left, Pieces};
+use super::pieces::{self, Disconnected, Pieces};
 use super::problem::Refusal;
 use super::prompts::moved;
 use crate::archive::{
@@ -58,7 +58,7 @@ pub(super) async fn export(
         let archive = Archive { server, pieces };
         match archive.write(&project).await {
             Ok(()) => archive.pieces.end().await,
-            Err(Broken::Left(_)) => {}
+            Err(Broken::Disconnected(_)) => {}
             // Whoever reads it sees that it is not whole.
             Err(error) => tracing::warn!(project = project.name, %error, "an export broke off"),
         }
@@ -75,7 +75,7 @@ pub(super) async fn export(
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error(transparent)]
-    Left(#[from] Left),
+    Disconnected(#[from] Disconnected),
     /// A journal got another first line meanwhile.
     #[error("the run {0} has begun meanwhile; export the project once more")]
     Changed(String),

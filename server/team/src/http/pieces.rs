@@ -19,7 +19,7 @@ const PACE: f64 = 16_384.0;
 /// Whoever read a body has gone, or takes nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("nobody reads it any more")]
-pub(super) struct Left;
+pub(super) struct Disconnected;
 
 /// What is written goes to whoever reads a body.
 pub(super) struct Pieces {
@@ -46,7 +46,7 @@ pub(super) fn body() -> (Pieces, Body) {
 
 impl Pieces {
     /// Sends in small pieces, of which each may take as long as [`STALLED`], and all together as long as [`PACE`] allows.
-    pub(super) async fn send(&self, content: impl Into<Bytes>) -> Result<(), Left> {
+    pub(super) async fn send(&self, content: impl Into<Bytes>) -> Result<(), Disconnected> {
         let mut left = content.into();
         while !left.is_empty() {
             let piece = left.split_to(left.len().min(PIECE));
@@ -55,7 +55,7 @@ impl Pieces {
             let asked = Instant::now();
             let sent = tokio::time::timeout(patience, self.sender.send(Ok(piece))).await;
             if !matches!(sent, Ok(Ok(()))) {
-                return Err(Left);
+                return Err(Disconnected);
             }
             *self.patience() = STALLED.min(patience.saturating_sub(asked.elapsed()) + earned);
         }

@@ -62,11 +62,11 @@ pub use projects::{MemberRole, Project};
 pub use prompts::{AddedVersion, Moved, Prompt, PromptVersion};
 pub use runs::{AddedRun, Run, RunStudy};
 pub use sessions::Session;
-pub use terms::{Shown, Terms};
+pub use terms::{Proof, Terms};
 pub use tokens::Token;
-pub use training_work::TrainingLeft;
+pub use training_work::TrainingOutcome;
 pub use trainings::{AddedTraining, Training};
-pub use workers::{Instructions, Left};
+pub use workers::{Instructions, RunOutcome};
 
 use crate::files::FilesError;
 

@@ -10,7 +10,7 @@ use crate::secret::Secret;
 
 /// By what a member is known who asks.
 #[derive(Debug)]
-pub enum Shown {
+pub enum Proof {
     /// A personal token.
     Token(Secret),
     /// The secret of a session.
@@ -74,11 +74,11 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn terms(&self, shown: &Shown, key: &str, now: Millis) -> Result<Option<Terms>, StoreError> {
+    pub async fn terms(&self, shown: &Proof, key: &str, now: Millis) -> Result<Option<Terms>, StoreError> {
         let (asking, shows) = match shown {
-            Shown::Token(secret) => (ASKING[0], secret.hash()),
-            Shown::Session(secret) => (ASKING[1], secret.hash()),
-            Shown::Member(id) => (ASKING[2], id.clone()),
+            Proof::Token(secret) => (ASKING[0], secret.hash()),
+            Proof::Session(secret) => (ASKING[1], secret.hash()),
+            Proof::Member(id) => (ASKING[2], id.clone()),
         };
         let statement = format!("WITH asking AS (SELECT {asking} AND disabled_at IS NULL) {TERMS}");
         let rows = sqlx::query(AssertSqlSafe(statement))
@@ -96,9 +96,9 @@ impl Store {
                 Scope::Member => {
                     let seen_at = row.try_get("seen_at")?;
                     match shown {
-                        Shown::Token(_) => self.touch_token(&name, seen_at, now).await,
-                        Shown::Session(_) => self.touch_session(&name, created_at, seen_at, now).await,
-                        Shown::Member(_) => {}
+                        Proof::Token(_) => self.touch_token(&name, seen_at, now).await,
+                        Proof::Session(_) => self.touch_session(&name, created_at, seen_at, now).await,
+                        Proof::Member(_) => {}
                     }
                     known = Some((subject.clone(), word(row, "content")?));
                 }

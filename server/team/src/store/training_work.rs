@@ -13,7 +13,7 @@ use super::{Millis, Store, StoreError};
 
 /// How a training is left.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TrainingLeft {
+pub struct TrainingOutcome {
     /// Where it stands from now on.
     pub state: TrainingState,
     /// Why it could not begin or go on.
@@ -204,7 +204,7 @@ impl Store {
     pub async fn leave_training(
         &self,
         lease: &Lease,
-        left: &TrainingLeft,
+        left: &TrainingOutcome,
         now: Millis,
     ) -> Result<(), NotKept> {
         let mut transaction = self.begin().await?;

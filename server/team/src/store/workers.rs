@@ -23,7 +23,7 @@ pub struct Instructions {
 
 /// How a worker leaves a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Left {
+pub struct RunOutcome {
     /// Where it stands from now on.
     pub stage: RunStage,
     /// How its journal ends.
@@ -201,7 +201,7 @@ impl Store {
     ///
     /// # Errors
     /// When it is lost, or the database fails.
-    pub async fn leave(&self, lease: &Lease, left: &Left, now: Millis) -> Result<(), NotKept> {
+    pub async fn leave(&self, lease: &Lease, left: &RunOutcome, now: Millis) -> Result<(), NotKept> {
         let set = "stage = CASE WHEN $3 IN ('queued', 'paused') AND wish = 'stop' THEN 'ended' \
                    WHEN $3 = 'queued' AND wish = 'pause' THEN 'paused' ELSE $3 END, \
                    status = $4, error = $5, touched_at = $6, wish = NULL, lease_until = 0, certificates = $7, waits = 'null', \

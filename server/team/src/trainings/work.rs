@@ -16,7 +16,7 @@ use super::log::{Log, log_file};
 use super::{Job, LOCK, Trainings};
 use crate::http::Server;
 use crate::shared_keys::{self, GATE};
-use crate::store::{Lease, NotKept, StoreError, Training, TrainingLeft, in_millis};
+use crate::store::{Lease, NotKept, StoreError, Training, TrainingOutcome, in_millis};
 use crate::worker::{LOOK, Pass, open_proxy};
 
 /// What is told of a training's end beside its own outcome.
@@ -82,13 +82,13 @@ pub async fn train(server: Server, ending: impl Future<Output = ()>) -> std::io:
 
 /// What came of a training.
 enum Carried {
-    Left(TrainingLeft),
+    Left(TrainingOutcome),
     /// Whoever has claimed it says what becomes of it.
     Lost,
 }
 
 fn failed(error: impl Into<String>) -> Carried {
-    Carried::Left(TrainingLeft {
+    Carried::Left(TrainingOutcome {
         state: TrainingState::Failed,
         error: Some(error.into()),
         in_order: false,
@@ -113,7 +113,7 @@ async fn attend(
     drop(pass);
     match carried {
         Carried::Left(left) => {
-            let left = TrainingLeft {
+            let left = TrainingOutcome {
                 // Of where things lie here only what is its own is told.
                 error: left.error.map(|error| of_its_own(&error, &folder)),
                 ..left
@@ -279,7 +279,7 @@ fn partly_kept(carried: Carried) -> Carried {
     match carried {
         Carried::Left(left) if left.state != TrainingState::Queued => {
             let own = left.error.map_or_else(String::new, |error| format!("{error}\n"));
-            Carried::Left(TrainingLeft {
+            Carried::Left(TrainingOutcome {
                 error: Some(own + UNKEPT),
                 ..left
             })
@@ -333,7 +333,7 @@ fn at_rest(told: News) -> Carried {
     if told.lost {
         return Carried::Lost;
     }
-    Carried::Left(TrainingLeft {
+    Carried::Left(TrainingOutcome {
         state: if told.stopped {
             TrainingState::Stopped
         } else {
@@ -357,7 +357,7 @@ fn left(ended: std::io::Result<Ended>, told: News, kind: TrainingKind) -> Carrie
         Err(error) => return failed(format!("the system begins no process: {error}")),
     };
     let done = |state| {
-        Carried::Left(TrainingLeft {
+        Carried::Left(TrainingOutcome {
             state,
             error: None,
             in_order: true,
@@ -374,7 +374,7 @@ fn left(ended: std::io::Result<Ended>, told: News, kind: TrainingKind) -> Carrie
         // It broke down, or was killed, and goes on with the same command.
         None | Some(101) => {
             tracing::warn!(%status, words, "the process of a training broke down");
-            Carried::Left(TrainingLeft {
+            Carried::Left(TrainingOutcome {
                 state: TrainingState::Queued,
                 error: None,
                 in_order: false,

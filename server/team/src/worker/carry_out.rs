@@ -22,7 +22,7 @@ use crate::files::lacks_file;
 use crate::http::Server;
 use crate::secret::Secret;
 use crate::shared_keys;
-use crate::store::{Lease, Left, Run, Tested};
+use crate::store::{Lease, Run, RunOutcome, Tested};
 use crate::telemetry;
 use crate::trainings::{Rewriters, Stopped};
 
@@ -39,7 +39,7 @@ const NOTE: f64 = 2.0;
 #[derive(Debug, PartialEq)]
 pub(super) enum Carried {
     /// It is left so.
-    Left(Left),
+    Left(RunOutcome),
     /// It cannot begin or go on.
     Failed(String),
     /// Another worker has claimed it, or the database does not answer.
@@ -200,7 +200,7 @@ fn at_rest(shared: &Shared) -> Carried {
             Some(RunWish::Stop) => RunStage::Ended,
             None => RunStage::Queued,
         };
-        Carried::Left(Left {
+        Carried::Left(RunOutcome {
             stage,
             status: Some(Status::Stopped),
             error: None,
@@ -270,7 +270,7 @@ async fn search(
             if ear.is_lost.get() {
                 Carried::Lost
             } else {
-                Carried::Left(Left {
+                Carried::Left(RunOutcome {
                     tested: Some(Tested::all(state)),
                     ..ear.left(&outcome.finished)
                 })
@@ -310,13 +310,13 @@ fn observe(journal: &mut Journal, ear: &Rc<Ear>, run: &Run, times: &Rc<RefCell<T
 
 impl Ear {
     /// How a run is left that ended so.
-    fn left(&self, finished: &FinishedEvent) -> Left {
+    fn left(&self, finished: &FinishedEvent) -> RunOutcome {
         let stage = match (finished.status, self.wish.get()) {
             (Status::Stopped, Some(RunWish::Pause)) => RunStage::Paused,
             (Status::Stopped, None) if self.is_ending.get() => RunStage::Queued,
             _ => RunStage::Ended,
         };
-        Left {
+        RunOutcome {
             stage,
             status: Some(finished.status),
             error: None,

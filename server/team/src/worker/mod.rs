@@ -20,7 +20,7 @@ use self::carry_out::{Carried, carry_out};
 use self::rows::Database;
 use crate::http::{Server, proxy_router};
 use crate::secret::Secret;
-use crate::store::{Instructions, Lease, Left, NotKept, Run, in_millis};
+use crate::store::{Instructions, Lease, NotKept, Run, RunOutcome, in_millis};
 use crate::telemetry::UnderWay;
 
 /// How often somebody looks whether a run or a training waits, or was told something.
@@ -224,7 +224,7 @@ async fn attend(
         // Whoever has claimed it says what becomes of it.
         Carried::Lost => None,
         Carried::Left(left) => Some(left),
-        Carried::Failed(error) => Some(Left {
+        Carried::Failed(error) => Some(RunOutcome {
             stage: capo_api::RunStage::Failed,
             status: None,
             error: Some(error),

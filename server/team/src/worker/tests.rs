@@ -405,7 +405,7 @@ fn who_lost_a_run_writes_nothing_more() {
         is_lost(store.append(&first, 1, &text("b"), None, now()).await);
         is_lost(store.replace_first_line(&first, "c").await);
         is_lost(store.renew(&first, later).await.map(|_| ()));
-        let left = Left {
+        let left = RunOutcome {
             stage: RunStage::Ended,
             status: None,
             error: None,
@@ -465,7 +465,7 @@ fn nobody_has_more_runs_at_a_time_than_they_may() {
         let (one, two) = (claim().await.unwrap().unwrap(), claim().await.unwrap().unwrap());
         assert_ne!(one.0.id, two.0.id);
         assert!(claim().await.unwrap().is_none());
-        let left = Left {
+        let left = RunOutcome {
             stage: RunStage::Ended,
             status: None,
             error: None,
@@ -640,7 +640,7 @@ fn what_is_told_at_the_last_moment_counts() {
             let run = place.add(STUDY).await;
             let (lease, _) = store.claim(now(), now() + LEASE, 8).await.unwrap().unwrap();
             store.wish(&by("ada"), &run, wish).await.unwrap();
-            let left = Left {
+            let left = RunOutcome {
                 stage: RunStage::Queued,
                 status: Some(Status::Stopped),
                 error: None,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::super::cached_json::Shown;
+use super::super::cached_json::CachedJson;
 use super::super::number::{lax_float, lax_int};
 use super::super::table::Table;
 
@@ -169,8 +169,8 @@ pub(super) struct Reservation {
     pub(super) flight_type: SmolStr,
     /// Set unchecked when flights change, as the numbers of bags are.
     pub(super) cabin: Value,
-    pub(super) flights: Shown<Vec<Segment>>,
-    pub(super) passengers: Shown<Vec<Passenger>>,
+    pub(super) flights: CachedJson<Vec<Segment>>,
+    pub(super) passengers: CachedJson<Vec<Passenger>>,
     pub(super) payment_history: Vec<Payment>,
     pub(super) created_at: SmolStr,
     pub(super) total_baggages: Value,

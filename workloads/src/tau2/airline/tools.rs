@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::cached_json::Shown;
+use super::super::cached_json::CachedJson;
 use super::super::number::{self, Number};
 use super::super::python;
 use super::super::tool::{
@@ -259,12 +259,12 @@ pub(super) static ALL: &[Tool<Airline>] = &[
 ];
 
 impl Airline {
-    fn user(&self, id: Key) -> Result<&Shown<User>, ToolError> {
+    fn user(&self, id: Key) -> Result<&CachedJson<User>, ToolError> {
         let user = id.id().and_then(|id| self.users.get(id));
         user.ok_or_else(|| ToolError(format!("User {id} not found")))
     }
 
-    fn reservation(&self, id: Key) -> Result<&Shown<Reservation>, ToolError> {
+    fn reservation(&self, id: Key) -> Result<&CachedJson<Reservation>, ToolError> {
         let reservation = id.id().and_then(|id| self.reservations.get(id));
         reservation.ok_or_else(|| ToolError(format!("Reservation {id} not found")))
     }
@@ -516,8 +516,8 @@ fn book_reservation(world: &mut Airline, call: &Call) -> Answer {
         destination: call.text("destination")?.into(),
         flight_type: one_of(call, "flight_type", FLIGHT_TYPES)?.into(),
         cabin: one_of(call, "cabin", CABINS)?.into(),
-        flights: Shown::new(Vec::new()),
-        passengers: Shown::new(passengers.read()?),
+        flights: CachedJson::new(Vec::new()),
+        passengers: CachedJson::new(passengers.read()?),
         payment_history: payments.read()?,
         created_at: NOW.into(),
         total_baggages: whole(call, "total_baggages")?.into(),
@@ -534,7 +534,7 @@ fn book_reservation(world: &mut Airline, call: &Call) -> Answer {
         total = total.plus(Number::Int(i128::from(segment.price)).times(heads));
         segments.push(segment);
     }
-    reservation.flights = Shown::new(segments);
+    reservation.flights = CachedJson::new(segments);
     if reservation.insurance == "yes" {
         total = total.plus(Number::Int(INSURANCE).times(heads));
     }
@@ -704,7 +704,7 @@ fn update_reservation_flights(world: &mut Airline, call: &Call) -> Answer {
     )?;
     let id = reservation.reservation_id.clone();
     world.change(&id, payment, |reservation| {
-        reservation.flights = Shown::new(flights);
+        reservation.flights = CachedJson::new(flights);
         reservation.cabin = cabin.clone();
     })
 }
@@ -718,6 +718,6 @@ fn update_reservation_passengers(world: &mut Airline, call: &Call) -> Answer {
     let id = reservation.reservation_id.clone();
     let passengers = passengers.read()?;
     world.change(&id, None, |reservation| {
-        reservation.passengers = Shown::new(passengers);
+        reservation.passengers = CachedJson::new(passengers);
     })
 }

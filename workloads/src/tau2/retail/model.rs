@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::super::cached_json::Shown;
+use super::super::cached_json::CachedJson;
 use super::super::number::lax_float;
 
 /// A variant of a product that can be bought.
@@ -34,11 +34,11 @@ pub(super) struct Product {
 pub(super) struct User {
     pub(super) user_id: SmolStr,
     pub(super) name: Name,
-    pub(super) address: Shown<Address>,
+    pub(super) address: CachedJson<Address>,
     pub(super) email: SmolStr,
     /// Means of payment by id.
     pub(super) payment_methods: IndexMap<SmolStr, PaymentMethod>,
-    pub(super) orders: Shown<Vec<SmolStr>>,
+    pub(super) orders: CachedJson<Vec<SmolStr>>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -110,10 +110,10 @@ pub(super) struct Payment {
 pub(super) struct Order {
     pub(super) order_id: SmolStr,
     pub(super) user_id: SmolStr,
-    pub(super) address: Shown<Address>,
-    pub(super) items: Shown<Vec<Item>>,
+    pub(super) address: CachedJson<Address>,
+    pub(super) items: CachedJson<Vec<Item>>,
     pub(super) status: SmolStr,
-    pub(super) fulfillments: Shown<Vec<Fulfillment>>,
+    pub(super) fulfillments: CachedJson<Vec<Fulfillment>>,
     pub(super) payment_history: Vec<Payment>,
     #[serde(default)]
     pub(super) cancel_reason: Option<SmolStr>,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::super::cached_json::Shown;
+use super::super::cached_json::CachedJson;
 use super::super::python;
 use super::super::tool::{Answer, Call, Key, Kind, Parameter, Shape, Tool, ToolError, fail, required};
 use super::super::{calculate, transfer};
@@ -154,7 +154,7 @@ pub(super) static ALL: &[Tool<Retail>] = &[
         run: |world, call| {
             let order = world.order_with(call, |status| status.contains(PENDING), NOT_PENDING)?;
             let (id, address) = (order.order_id.clone(), address(call)?);
-            world.change(&id, |order| order.address = Shown::new(address))
+            world.change(&id, |order| order.address = CachedJson::new(address))
         },
     },
     Tool {
@@ -185,7 +185,7 @@ pub(super) static ALL: &[Tool<Retail>] = &[
             let Some(user) = world.users.get_mut(&id) else {
                 return fail("User not found");
             };
-            user.address = Shown::new(address);
+            user.address = CachedJson::new(address);
             Ok(python::dumps(user))
         },
     },
@@ -203,17 +203,17 @@ pub(super) static ALL: &[Tool<Retail>] = &[
 const NOT_PENDING: &str = "Non-pending order cannot be modified";
 
 impl Retail {
-    fn user(&self, id: Key) -> Result<&Shown<User>, ToolError> {
+    fn user(&self, id: Key) -> Result<&CachedJson<User>, ToolError> {
         let user = id.id().and_then(|id| self.users.get(id));
         user.map_or_else(|| fail("User not found"), Ok)
     }
 
-    fn product(&self, id: Key) -> Result<&Shown<Product>, ToolError> {
+    fn product(&self, id: Key) -> Result<&CachedJson<Product>, ToolError> {
         let product = id.id().and_then(|id| self.products.get(id));
         product.map_or_else(|| fail("Product not found"), Ok)
     }
 
-    fn order(&self, call: &Call) -> Result<&Shown<Order>, ToolError> {
+    fn order(&self, call: &Call) -> Result<&CachedJson<Order>, ToolError> {
         let order = call.key("order_id")?.id().and_then(|id| self.orders.get(id));
         order.map_or_else(|| fail("Order not found"), Ok)
     }
@@ -224,7 +224,7 @@ impl Retail {
         call: &Call,
         allows: fn(&str) -> bool,
         otherwise: &str,
-    ) -> Result<&Shown<Order>, ToolError> {
+    ) -> Result<&CachedJson<Order>, ToolError> {
         let order = self.order(call)?;
         if allows(&order.status) {
             Ok(order)

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::super::cached_json::Shown;
+use super::super::cached_json::CachedJson;
 use super::super::number::Number;
 use super::super::python;
 use super::super::tool::{Answer, Call, Kind, Parameter, Shape, Tool, ToolError, fail, required};
@@ -192,7 +192,7 @@ impl Telecom {
     fn add_draft(&mut self, customer: &Value) -> SmolStr {
         let id = self.bill_id();
         let records = self.records_mut();
-        records.bills.push(Shown::new(Bill {
+        records.bills.push(CachedJson::new(Bill {
             bill_id: id.clone(),
             customer_id: python::text(customer).into(),
             period_start: "2025-03-01".into(),
@@ -238,10 +238,10 @@ struct Refueled {
 fn get_customer_by_name(world: &mut Telecom, call: &Call) -> Answer {
     let (name, born) = (call.text("full_name")?.to_lowercase(), call.given("dob"));
     let customers = world.records.customers.iter();
-    let is_it = |customer: &&Shown<Customer>| {
+    let is_it = |customer: &&CachedJson<Customer>| {
         customer.full_name.to_lowercase() == name && *born == customer.date_of_birth.as_str()
     };
-    let found: Vec<&Shown<Customer>> = customers.filter(is_it).collect();
+    let found: Vec<&CachedJson<Customer>> = customers.filter(is_it).collect();
     Ok(python::dumps(&found))
 }
 

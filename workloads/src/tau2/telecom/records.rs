@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::super::cached_json::Shown;
+use super::super::cached_json::CachedJson;
 use super::super::changes::Changes;
 use super::super::environment::Side;
 use super::super::number::lax_float;
@@ -21,11 +21,11 @@ pub(super) const TODAY: &str = "2025-02-25";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Records {
-    pub(super) plans: Vec<Shown<Plan>>,
-    pub(super) customers: Vec<Shown<Customer>>,
-    pub(super) lines: Vec<Shown<Line>>,
-    pub(super) bills: Vec<Shown<Bill>>,
-    pub(super) devices: Vec<Shown<Device>>,
+    pub(super) plans: Vec<CachedJson<Plan>>,
+    pub(super) customers: Vec<CachedJson<Customer>>,
+    pub(super) lines: Vec<CachedJson<Line>>,
+    pub(super) bills: Vec<CachedJson<Bill>>,
+    pub(super) devices: Vec<CachedJson<Device>>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -233,20 +233,20 @@ fn is_same(one: &str, other: &str) -> bool {
 
 /// The place of a record with this id, which may be anything.
 pub(super) fn place<'a, T: Identified>(
-    records: &[Shown<T>],
+    records: &[CachedJson<T>],
     id: impl Into<Key<'a>>,
 ) -> Result<usize, ToolError> {
     let id = id.into();
-    let is_it = |record: &Shown<T>| id.id().is_some_and(|id| is_same(id, record.id()));
+    let is_it = |record: &CachedJson<T>| id.id().is_some_and(|id| is_same(id, record.id()));
     let place = records.iter().position(is_it);
     place.map_or_else(|| fail(format!("{} with ID {id} not found", T::CALLED)), Ok)
 }
 
 /// The record with this id.
 pub(super) fn find<'a, 'b, T: Identified>(
-    records: &'a [Shown<T>],
+    records: &'a [CachedJson<T>],
     id: impl Into<Key<'b>>,
-) -> Result<&'a Shown<T>, ToolError> {
+) -> Result<&'a CachedJson<T>, ToolError> {
     Ok(&records[place(records, id)?])
 }
 
@@ -272,7 +272,7 @@ impl Records {
     pub(super) fn bills_of<'a>(
         &'a self,
         customer: &Customer,
-    ) -> impl Iterator<Item = Result<&'a Shown<Bill>, ToolError>> {
+    ) -> impl Iterator<Item = Result<&'a CachedJson<Bill>, ToolError>> {
         customer.bill_ids.iter().map(|id| find(&self.bills, id.as_str()))
     }
 
@@ -293,10 +293,10 @@ impl Records {
     }
 
     /// Whom a number belongs to: the customer's own one or that of a line.
-    pub(super) fn customer_of(&self, number: Key) -> Option<&Shown<Customer>> {
+    pub(super) fn customer_of(&self, number: Key) -> Option<&CachedJson<Customer>> {
         let number = number.id()?;
-        let is_of = |customer: &&Shown<Customer>| {
-            let is_it = |line: &Shown<Line>| {
+        let is_of = |customer: &&CachedJson<Customer>| {
+            let is_it = |line: &CachedJson<Line>| {
                 is_same(number, &line.phone_number) && customer.line_ids.contains(&line.line_id)
             };
             is_same(number, &customer.phone_number) || self.lines.iter().any(is_it)
@@ -314,7 +314,7 @@ impl Records {
 
     /// Whether both are written alike.
     pub(super) fn equals(&self, other: &Self) -> bool {
-        fn are_same<T: Serialize>(one: &[Shown<T>], other: &[Shown<T>]) -> bool {
+        fn are_same<T: Serialize>(one: &[CachedJson<T>], other: &[CachedJson<T>]) -> bool {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.equals(other))
         }
         are_same(&self.plans, &other.plans)
@@ -328,8 +328,8 @@ impl Records {
     pub(super) fn changes_since(&self, began: &Self, changes: &mut Changes) {
         fn of<T: Identified + Serialize>(
             name: &str,
-            began: &[Shown<T>],
-            now: &[Shown<T>],
+            began: &[CachedJson<T>],
+            now: &[CachedJson<T>],
             changes: &mut Changes,
         ) {
             for (place, now) in now.iter().enumerate() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
 
-use super::super::cached_json::Shown;
+use super::super::cached_json::CachedJson;
 use super::super::number;
 use super::super::tool::{Answer, Call, Kind, Parameter, Shape, Tool, fail, required};
 use super::Telecom;
@@ -242,7 +242,7 @@ fn suspend_line_for_overdue_bill(world: &mut Telecom, call: &Call) -> Answer {
     };
     let customer = place(&records.customers, call.given("customer_id"))?;
     let records = world.records_mut();
-    records.bills.push(Shown::new(bill));
+    records.bills.push(CachedJson::new(bill));
     records.customers[customer].to_mut().bill_ids.push(id);
     let line = records.lines[line].to_mut();
     line.status = LineStatus::Suspended;

@@ -24,7 +24,7 @@ pub(super) enum Cue {
     /// Begins to say what the agent did.
     ByMe,
     /// Goes on with what the agent did.
-    Deed,
+    Operation,
     /// Asks whether there is more.
     Closing,
 }
@@ -265,7 +265,7 @@ pub(super) const CUES: [(Cue, &[&str]); 22] = [
     ),
     (Cue::ByMe, &["i have ", "i've ", "i just ", "we have "]),
     (
-        Cue::Deed,
+        Cue::Operation,
         &[
             "cancelled",
             "canceled",

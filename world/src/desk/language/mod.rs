@@ -17,7 +17,7 @@ pub use topic::Topic;
 /// What an agent can propose or report to have done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
+pub enum Operation {
     /// Cancelling an order.
     Cancel,
     /// Taking items back.
@@ -34,7 +34,7 @@ pub enum Deed {
     Transfer,
 }
 
-impl Deed {
+impl Operation {
     pub(in crate::desk) const ALL: [Self; 7] = [
         Self::Cancel,
         Self::Return,
@@ -82,12 +82,12 @@ impl Deed {
 
     /// All that a lower-case text names.
     pub(in crate::desk) fn all_named_in(text: &str) -> Vec<Self> {
-        Self::ALL.into_iter().filter(|deed| deed.named_in(text)).collect()
+        Self::ALL.into_iter().filter(|one| one.named_in(text)).collect()
     }
 
     /// Whether a lower-case text names any at all.
     pub fn any_named_in(text: &str) -> bool {
-        Self::ALL.iter().any(|deed| deed.named_in(text))
+        Self::ALL.iter().any(|one| one.named_in(text))
     }
 }
 

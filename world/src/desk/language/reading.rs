@@ -40,7 +40,7 @@ pub fn read(text: &str) -> Reading {
         }
         let refuses = signs.has(Cue::Refusal);
         reading.refuses |= refuses;
-        let did = signs.has(Cue::Done) || (signs.has(Cue::ByMe) && signs.has(Cue::Deed));
+        let did = signs.has(Cue::Done) || (signs.has(Cue::ByMe) && signs.has(Cue::Operation));
         reading.reports |= !refuses && (did || sentence == "done");
         if signs.has(Cue::Proposal) && !signs.question && !signs.has(Cue::Inquiry) {
             reading.proposes = true;

@@ -126,7 +126,7 @@ fn proposal(task: &Task, action: &Action) -> String {
         .as_str()
         .or(arguments["slot_id"].as_str())
         .unwrap();
-    let deed = match action.tool.as_str() {
+    let operation = match action.tool.as_str() {
         "cancel_order" => "cancel",
         "return_items" if arguments["refund_to"] == "voucher" => "take back for a voucher the items of",
         "return_items" => "take back the items of",
@@ -138,7 +138,7 @@ fn proposal(task: &Task, action: &Action) -> String {
     let mut told = task.expected.told.iter();
     let told = told.find(|told| told.what.contains("sold out"));
     let told = told.map_or(String::new(), |told| format!("It is {}. ", told.any_of[0]));
-    format!("{told}I will {deed} {record}. Shall I go ahead?")
+    format!("{told}I will {operation} {record}. Shall I go ahead?")
 }
 
 fn conclusion(task: &Task) -> String {

@@ -165,10 +165,10 @@ fn a_played_customer_refuses_what_was_not_asked_for() {
     };
     for task in desk.tasks().values() {
         let request = serde_json::to_value(&task.script.requests[0]).expect("a request is JSON");
-        let names = |field: &str, deed: &str| {
+        let names = |field: &str, operation: &str| {
             request[field]
                 .as_array()
-                .is_some_and(|deeds| deeds.iter().any(|known| known == deed))
+                .is_some_and(|operations| operations.iter().any(|known| known == operation))
         };
         if names("declines", "voucher") {
             let answer = offered(task, "I will give you a voucher for it. Shall I go ahead?");

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::language::Deed;
+use super::language::Operation;
 use super::state::State;
 use crate::tool_names;
 
@@ -58,7 +58,7 @@ trait Reading: Declared {
 /// A tool that changes the shop.
 trait Writing: Declared {
     /// What the customer must have agreed to.
-    const DEED: Deed;
+    const OPERATION: Operation;
 
     type Answer: Serialize;
 
@@ -92,7 +92,7 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {
     /// What the customer must have agreed to.
-    pub deed: Deed,
+    pub operation: Operation,
     /// The id that the confirmation must name.
     pub record: String,
     /// Whether the record's owner had been verified.
@@ -129,7 +129,7 @@ impl Tool {
         Self::new::<T>(Kind::Write, |state, arguments| {
             let call = parse::<T>(arguments)?;
             let write = Write {
-                deed: T::DEED,
+                operation: T::OPERATION,
                 record: call.record().to_owned(),
                 verified: call
                     .owner(state)

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::appointment::weekday;
-use super::super::language::Deed;
+use super::super::language::Operation;
 use super::super::policy;
 use super::super::shop::{
     Address, Customer, ItemState, Money, Order, OrderState, Payment, Refund, RefundTo, Service,
@@ -57,7 +57,7 @@ pub(super) struct Cancelled {
 }
 
 impl Writing for CancelOrder {
-    const DEED: Deed = Deed::Cancel;
+    const OPERATION: Operation = Operation::Cancel;
     type Answer = Cancelled;
 
     fn record(&self) -> &str {
@@ -114,7 +114,7 @@ pub(super) struct Returned {
 }
 
 impl Writing for ReturnItems {
-    const DEED: Deed = Deed::Return;
+    const OPERATION: Operation = Operation::Return;
     type Answer = Returned;
 
     fn record(&self) -> &str {
@@ -202,7 +202,7 @@ pub(super) struct Exchanged {
 }
 
 impl Writing for ExchangeItem {
-    const DEED: Deed = Deed::Exchange;
+    const OPERATION: Operation = Operation::Exchange;
     type Answer = Exchanged;
 
     fn record(&self) -> &str {
@@ -272,7 +272,7 @@ pub(super) struct Redirected {
 }
 
 impl Writing for ChangeAddress {
-    const DEED: Deed = Deed::Address;
+    const OPERATION: Operation = Operation::Address;
     type Answer = Redirected;
 
     fn record(&self) -> &str {
@@ -337,7 +337,7 @@ pub(super) struct Booking {
 }
 
 impl Writing for BookAppointment {
-    const DEED: Deed = Deed::Appointment;
+    const OPERATION: Operation = Operation::Appointment;
     type Answer = Booking;
 
     fn record(&self) -> &str {

@@ -284,7 +284,7 @@ async fn what_a_training_came_to_is_offered_to_who_has_its_project() {
     };
     let (lease, training) = team.store.claim_training(NOW, NOW + DAY).await.unwrap().unwrap();
     assert_eq!(offered(Who::Root).await, json!([]), "it has not ended");
-    let left = crate::store::TrainingLeft {
+    let left = crate::store::TrainingOutcome {
         state: TrainingState::Done,
         error: None,
         in_order: true,
@@ -346,7 +346,7 @@ async fn a_log_is_watched_from_any_line() {
         }
     }
     assert_eq!(lines, [2, 3]);
-    let left = crate::store::TrainingLeft {
+    let left = crate::store::TrainingOutcome {
         state: TrainingState::Done,
         error: None,
         in_order: true,

@@ -29,8 +29,8 @@ async fn place(store: &Store) -> (Project, Member) {
     (project, ada)
 }
 
-fn left(state: TrainingState) -> TrainingLeft {
-    TrainingLeft {
+fn left(state: TrainingState) -> TrainingOutcome {
+    TrainingOutcome {
         state,
         error: None,
         in_order: true,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::desk::generator::draft::{Draft, Knowledge, Subject, cancelled};
 use crate::desk::generator::{Progress, World};
-use crate::desk::language::Deed;
+use crate::desk::language::Operation;
 use crate::desk::shop::{Payment, ShipmentState};
 use crate::desk::task::Request;
 
@@ -24,7 +24,7 @@ pub(super) fn cancel_request(index: usize, subject: &Subject) -> Request {
     );
     let again = format!("I want to cancel {mention}.");
     about(
-        request(Deed::Cancel, text, again, subject.recognises.clone()),
+        request(Operation::Cancel, text, again, subject.recognises.clone()),
         subject,
     )
 }

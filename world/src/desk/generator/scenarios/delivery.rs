@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::desk::generator::draft::{Draft, Knowledge, Subject, written};
 use crate::desk::generator::{Progress, World};
-use crate::desk::language::{Deed, Topic};
+use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::{Payment, ShipmentState};
 use crate::desk::task::Request;
 
@@ -42,7 +42,7 @@ pub(super) fn address_request(
     };
     let again = format!("I want {mention} delivered to {full}.");
     let mut request = about(
-        request(Deed::Address, text, again, subject.recognises.clone()),
+        request(Operation::Address, text, again, subject.recognises.clone()),
         subject,
     );
     request
@@ -123,7 +123,7 @@ pub(super) fn track_request(index: usize, subject: &Subject) -> Request {
     );
     let again = format!("I want to know when {mention} will arrive.");
     let mut request = about(
-        request(Deed::Transfer, text, again, subject.recognises.clone()),
+        request(Operation::Transfer, text, again, subject.recognises.clone()),
         subject,
     );
     request.wants.clear();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::desk::generator::draft::{Draft, Knowledge, Subject};
 use crate::desk::generator::{Progress, World};
-use crate::desk::language::{Deed, Topic};
+use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::Payment;
 use crate::desk::task::Request;
 
@@ -33,7 +33,7 @@ pub(super) fn exchange_request(
     );
     let again = format!("I want to exchange the {item} ({had}) from {mention} for {wanted}.");
     let mut request = about(
-        request(Deed::Exchange, text, again, subject.recognises.clone()),
+        request(Operation::Exchange, text, again, subject.recognises.clone()),
         subject,
     );
     request
@@ -95,7 +95,7 @@ pub(super) fn exchange_sold_out(world: &mut World, scenario: &'static str, index
     );
     let mut request = exchange_request(world, index + 1, &subject, sku, new);
     let item = world.product_name(sku);
-    request.wants.push(Deed::Return);
+    request.wants.push(Operation::Return);
     request.pushes = vec![format!(
         "If you don't have it, then I'd rather return the {item} and get my money back."
     )];

@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 
 use crate::desk::generator::World;
 use crate::desk::generator::draft::{Draft, Subject};
-use crate::desk::language::{Deed, Topic};
+use crate::desk::language::{Operation, Topic};
 use crate::desk::task::{Request, Task};
 
 type Template = fn(&mut World, &'static str, usize) -> Draft;
@@ -68,16 +68,16 @@ fn pushes(index: usize, count: usize) -> Vec<String> {
         .collect()
 }
 
-/// A request that wants one deed.
-fn request(deed: Deed, text: String, again: String, recognises: Vec<String>) -> Request {
+/// A request that wants one operation.
+fn request(operation: Operation, text: String, again: String, recognises: Vec<String>) -> Request {
     Request {
         text,
         again,
-        wants: vec![deed],
-        declines: if deed == Deed::Voucher {
+        wants: vec![operation],
+        declines: if operation == Operation::Voucher {
             Vec::new()
         } else {
-            vec![Deed::Voucher]
+            vec![Operation::Voucher]
         },
         recognises,
         pushes: Vec::new(),

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::desk::generator::draft::{Draft, Knowledge};
 use crate::desk::generator::{Progress, World};
-use crate::desk::language::{Deed, Topic};
+use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::Payment;
 
 use super::cancelling::cancel_request;
@@ -146,7 +146,7 @@ pub(super) fn injury(world: &mut World, scenario: &'static str, index: usize) ->
     );
     let again = format!("The {item} failed while I was riding and I got hurt. What happens now?");
     let mut request = about(
-        request(Deed::Return, text, again, subject.recognises.clone()),
+        request(Operation::Return, text, again, subject.recognises.clone()),
         &subject,
     );
     request.wants.clear();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::desk::generator::draft::{Draft, Knowledge, Subject};
 use crate::desk::generator::{Progress, World};
-use crate::desk::language::{Deed, Topic};
+use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::{Money, Payment};
 use crate::desk::task::Request;
 
@@ -35,7 +35,7 @@ pub(super) fn return_request(world: &World, index: usize, subject: &Subject, sku
     );
     let again = format!("I want to return the {items} from {mention}.");
     let mut request = about(
-        request(Deed::Return, text, again, subject.recognises.clone()),
+        request(Operation::Return, text, again, subject.recognises.clone()),
         subject,
     );
     request

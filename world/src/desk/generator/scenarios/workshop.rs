@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::desk::generator::World;
 use crate::desk::generator::catalogue::{SERVICES, TODAY};
 use crate::desk::generator::draft::{Draft, spoken};
-use crate::desk::language::{Deed, Topic};
+use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::Service;
 use crate::desk::task::Request;
 
@@ -98,7 +98,7 @@ pub(super) fn appointment_request(
     };
     let verb = if moved { "move" } else { "book" };
     let again = format!("I want to {verb} a {service}: {words}.");
-    let mut request = request(Deed::Appointment, text, again, recognises);
+    let mut request = request(Operation::Appointment, text, again, recognises);
     request
         .facts
         .insert(Topic::Date, vec![format!("I'd like {words}.")]);

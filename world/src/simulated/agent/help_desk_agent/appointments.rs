@@ -86,7 +86,7 @@ impl HelpDeskAgent<'_> {
             );
         };
         let mut arguments = json!({ "customer_id": identity.customer_id, "slot_id": slot.slot_id });
-        let deed = match current {
+        let operation = match current {
             Some(current) => {
                 arguments["moves"] = json!(current.slot_id);
                 format!("move your appointment to slot {}", slot.slot_id)
@@ -96,8 +96,8 @@ impl HelpDeskAgent<'_> {
         let change = Change {
             tool: tool_names::BOOK_APPOINTMENT,
             arguments,
-            deed: format!(
-                "{deed} on {} {} at {}",
+            operation: format!(
+                "{operation} on {} {} at {}",
                 slot.weekday,
                 spoken_date(&slot.date),
                 slot.time

@@ -17,7 +17,7 @@ pub(super) struct Change {
     pub(super) tool: &'static str,
     pub(super) arguments: Value,
     /// For a proposal: "cancel order O-1042 …".
-    pub(super) deed: String,
+    pub(super) operation: String,
 }
 
 impl HelpDeskAgent<'_> {
@@ -38,7 +38,7 @@ impl HelpDeskAgent<'_> {
                 Some(Change {
                     tool: tool_names::CANCEL_ORDER,
                     arguments: json!({ "order_id": order_id }),
-                    deed: format!("cancel order {order_id}{total}"),
+                    operation: format!("cancel order {order_id}{total}"),
                 })
             }
             Intent::Return => {
@@ -60,7 +60,7 @@ impl HelpDeskAgent<'_> {
                 Some(Change {
                     tool: tool_names::RETURN_ITEMS,
                     arguments: json!({ "order_id": order_id, "skus": skus, "refund_to": "original" }),
-                    deed: format!(
+                    operation: format!(
                         "return {} from order {order_id} and refund it",
                         list.join(" and ")
                     ),
@@ -86,7 +86,7 @@ impl HelpDeskAgent<'_> {
                 }
                 Some(Change {
                     tool: tool_names::EXCHANGE_ITEM,
-                    deed: format!(
+                    operation: format!(
                         "exchange the {} ({}) of order {order_id} for {new_sku}",
                         item.name, item.sku
                     ),
@@ -101,7 +101,7 @@ impl HelpDeskAgent<'_> {
                 }
                 Some(Change {
                     tool: tool_names::CHANGE_ADDRESS,
-                    deed: format!(
+                    operation: format!(
                         "change the delivery address of order {order_id} to {}, {} {}",
                         address.street, address.postcode, address.city
                     ),
@@ -149,8 +149,8 @@ impl HelpDeskAgent<'_> {
             }
             let matter = format!(
                 "I would {}. Shall I go ahead and {}?",
-                change.deed,
-                first_words(&change.deed)
+                change.operation,
+                first_words(&change.operation)
             );
             return Act::Say(
                 Voice::new(

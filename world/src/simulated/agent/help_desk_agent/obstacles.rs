@@ -134,7 +134,7 @@ impl HelpDeskAgent<'_> {
         {
             return self.transfer("the request is not possible");
         }
-        let deed = match intent {
+        let operation = match intent {
             Intent::Cancel => "cancel",
             Intent::Return => "take back",
             Intent::Exchange => "exchange",
@@ -150,9 +150,9 @@ impl HelpDeskAgent<'_> {
             0.0,
         );
         let matter = if tells {
-            format!("I'm sorry, I cannot {deed} {record} because {reason}.")
+            format!("I'm sorry, I cannot {operation} {record} because {reason}.")
         } else {
-            format!("I'm sorry, I cannot {deed} {record}.")
+            format!("I'm sorry, I cannot {operation} {record}.")
         };
         Act::Say(
             Voice::new(

@@ -87,7 +87,7 @@ impl HelpDeskAgent<'_> {
                     && let Some(change) = &mut change
                 {
                     change.arguments["refund_to"] = json!("voucher");
-                    change.deed.push_str(" for a voucher");
+                    change.operation.push_str(" for a voucher");
                 }
                 self.carry_out(wish, change, Some(order))
             }

@@ -3,17 +3,17 @@
 use crate::simulated::random::Draw;
 use crate::tool_names;
 
-/// The part of a deed that names action and record: up to the end of the first id.
-pub(super) fn first_words(deed: &str) -> &str {
-    let end = deed
+/// The part of an operation that names action and record: up to the end of the first id.
+pub(super) fn first_words(operation: &str) -> &str {
+    let end = operation
         .match_indices('-')
         .map(|(at, _)| at)
         .find(|&at| {
-            deed[..at].ends_with(['O', 'T'])
-                && deed[at + 1..].starts_with(|character: char| character.is_ascii_digit())
+            operation[..at].ends_with(['O', 'T'])
+                && operation[at + 1..].starts_with(|character: char| character.is_ascii_digit())
         })
-        .map(|at| at + 1 + deed[at + 1..].bytes().take_while(u8::is_ascii_digit).count());
-    end.map_or(deed, |end| &deed[..end])
+        .map(|at| at + 1 + operation[at + 1..].bytes().take_while(u8::is_ascii_digit).count());
+    end.map_or(operation, |end| &operation[..end])
 }
 
 /// A plan before the calls that carry it out, in words that ask, promise and report nothing.

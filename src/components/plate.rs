@@ -1,0 +1,44 @@
+//! The plate around a table or a text, under a letter of its page.
+
+use leptos::prelude::*;
+
+/// The letter of the plate at `place` of its page, from 0.
+pub fn plate_letter(place: usize) -> &'static str {
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        .get(place..=place)
+        .unwrap_or_default()
+}
+
+/// A section whose element has the id `plate-` and its letter, and can take the focus.
+#[component]
+pub fn Plate(
+    /// Its letter on its page.
+    #[prop(into)]
+    letter: Signal<&'static str>,
+    /// What it shows.
+    #[prop(into)]
+    title: ViewFn,
+    /// What stands at the right of the header.
+    #[prop(into, optional)]
+    beside: ViewFn,
+    /// Whether those are buttons, on which the header is centred.
+    #[prop(optional)]
+    row: bool,
+    /// What it is of.
+    children: Children,
+) -> impl IntoView {
+    let id = move || format!("plate-{}", letter.get());
+    let named = move || format!("title-{}", letter.get());
+    view! {
+        <section class="plate" id=id tabindex="-1" aria-labelledby=named>
+            <header class:row=row>
+                <h2 class="pt" id=named>
+                    <span class="letter" aria-hidden="true">{letter}</span>
+                    <span>{title.run()}</span>
+                </h2>
+                {beside.run()}
+            </header>
+            {children()}
+        </section>
+    }
+}
