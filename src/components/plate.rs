@@ -17,10 +17,10 @@ pub fn Plate(
     letter: Signal<&'static str>,
     /// What it shows.
     #[prop(into)]
-    title: ViewFn,
+    title: ViewFnOnce,
     /// What stands at the right of the header.
     #[prop(into, optional)]
-    beside: ViewFn,
+    beside: ViewFnOnce,
     /// Whether those are buttons, on which the header is centred.
     #[prop(optional)]
     row: bool,
