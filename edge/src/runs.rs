@@ -71,17 +71,17 @@ pub(crate) async fn answer(
             return ask(env, &id, caller.name, Command::Begin(Box::new(begin)), Vec::new()).await;
         }
         ("GET", ["runs"]) => return Ok(Response::from_json(&list(env, member, &url).await?)?),
-        ("GET", ["runs", _]) => Asked::Show,
+        ("GET", ["runs", _]) => Command::Show,
         ("PATCH", ["runs", _]) => {
             let change: RunChange = document(&mut request).await?;
             Command::Rename(change.name.as_str().to_owned())
         }
-        ("DELETE", ["runs", _]) => Asked::Delete,
-        ("POST", ["runs", _, "orders"]) => Asked::Order(document::<RunOrder>(&mut request).await?),
+        ("DELETE", ["runs", _]) => Command::Delete,
+        ("POST", ["runs", _, "orders"]) => Command::Order(document::<RunOrder>(&mut request).await?),
         ("POST", ["runs", _, "branches"]) => {
             Command::Branch(random_id()?, document::<NewBranch>(&mut request).await?)
         }
-        ("GET", ["runs", _, "journal"]) => Asked::Journal(query(&url, "from")?.unwrap_or(0)),
+        ("GET", ["runs", _, "journal"]) => Command::Journal(query(&url, "from")?.unwrap_or(0)),
         ("GET", ["runs", _, "events"]) => {
             // A browser that connects anew.
             let last = request.headers().get("last-event-id")?;

@@ -49,7 +49,7 @@ pub use marks::{Gate, HeldOutGate};
 pub use may_order::{may_order, use_forbidden};
 pub use message::Message;
 pub use page_title::page_title;
-pub use plate::{Plate, plate_letter};
+pub use plate::{Plate, plate_letter, unique_id};
 pub use push_dialog::PushToTeam;
 pub use raise_dialog::RaiseDialog;
 pub use removal::{removing, removing_by};

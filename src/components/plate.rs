@@ -1,5 +1,7 @@
 //! The plate around a table or a text, under a letter of its page.
 
+use std::cell::Cell;
+
 use leptos::prelude::*;
 
 /// The letter of the plate at `place` of its page, from 0.
@@ -7,6 +9,15 @@ pub fn plate_letter(place: usize) -> &'static str {
     "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
         .get(place..=place)
         .unwrap_or_default()
+}
+
+/// An id that no other element has.
+pub fn unique_id(of: &str) -> String {
+    thread_local! {
+        static LAST: Cell<u32> = const { Cell::new(0) };
+    }
+    LAST.set(LAST.get() + 1);
+    format!("{of}-{}", LAST.get())
 }
 
 /// A section whose element has the id `plate-` and its letter, and can take the focus.
@@ -28,9 +39,10 @@ pub fn Plate(
     children: Children,
 ) -> impl IntoView {
     let id = move || format!("plate-{}", letter.get());
-    let named = move || format!("title-{}", letter.get());
+    // A page may have more plates than letters.
+    let named = unique_id("title");
     view! {
-        <section class="plate" id=id tabindex="-1" aria-labelledby=named>
+        <section class="plate" id=id tabindex="-1" aria-labelledby=named.clone()>
             <header class:row=row>
                 <h2 class="pt" id=named>
                     <span class="letter" aria-hidden="true">{letter}</span>

@@ -17,7 +17,8 @@ pub fn keep_choice(name: &str, choice: Option<&str>) {
     }
 }
 
-fn local_storage() -> Option<web_sys::Storage> {
+/// The storage itself, where there is one.
+pub fn local_storage() -> Option<web_sys::Storage> {
     if is_report() {
         return None;
     }

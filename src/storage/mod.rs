@@ -27,7 +27,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use self::report::Reported;
 
-pub use choices::{keep_choice, kept_choice};
+pub use choices::{keep_choice, kept_choice, local_storage};
 pub use journal::{Chunks, Saved, StoredJournal};
 pub use lines::{Lines, NotKept};
 pub use mirror::{ServerRun, mirror_id, server_id};

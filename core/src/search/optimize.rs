@@ -192,9 +192,7 @@ pub(crate) fn finalists(arena: &Arena, method: &dyn Method) -> u64 {
 }
 
 pub(crate) fn thresholds_are_relative(arena: &Arena) -> bool {
-    let problem = arena.problem().borrow();
-    let mut constraints = problem.constraints().iter();
-    constraints.any(|constraint| constraint.relative_to_seed.is_some())
+    arena.problem().borrow().study().thresholds_are_relative()
 }
 
 /// Journals the end, unless the journal says it already.

@@ -350,6 +350,12 @@ impl Study {
         self.method.remove("pool");
     }
 
+    /// Whether the seed prompt must be measured before all thresholds are known.
+    pub fn thresholds_are_relative(&self) -> bool {
+        let mut constraints = self.constraints.iter();
+        constraints.any(|constraint| constraint.relative_to_seed.is_some())
+    }
+
     /// The models that a run may ask.
     pub fn asked_models(&self) -> impl Iterator<Item = &Value> {
         let kept = self.keeps_vectors();

@@ -14,6 +14,15 @@ use super::text_checks::{check_depth, check_finite, placed};
 use super::wording::{key_at, suggest};
 use super::{Constraint, Preset, Rounds, Study};
 
+/// What the paper's preset leaves out of a study.
+const LEFT_BY_PRESET: [&str; 5] = [
+    "study.batch",
+    "study.batch_growth",
+    "study.caution",
+    "study.choice_probability",
+    "method.pool",
+];
+
 /// What a constraint's scale may be. Residuals, which are divided by it, and their squares stay finite.
 const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
 
@@ -63,6 +72,11 @@ impl Study {
             settings => Self::set(study, text, format, settings),
         }?;
         if study.study.preset.take() == Some(Preset::Paper) {
+            let is_left_out = |setting: &&Setting| LEFT_BY_PRESET.contains(&setting.key().as_str());
+            if let Some(setting) = settings.iter().find(is_left_out) {
+                let problem = "the preset `paper` leaves it out; set it without `study.preset`";
+                return Err(StudyError::invalid(setting.key(), problem));
+            }
             // What a person allows to be spent stays a bound.
             let budget = study.budget.rollouts;
             study.use_paper_preset();

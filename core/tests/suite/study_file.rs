@@ -526,8 +526,11 @@ fn a_preset_leaves_the_paper_s_search_within_the_stated_budget() {
     let paper = format!("{HEAD}[budget]\nrollouts = 500\n");
     assert_eq!(named, Study::parse(&paper, Format::Toml).unwrap());
     let setting: Setting = "study.preset=paper".parse().unwrap();
-    let set = Study::parse_with(&paper, Format::Toml, &[setting]);
+    let set = Study::parse_with(&paper, Format::Toml, std::slice::from_ref(&setting));
     assert_eq!(set.unwrap(), named);
+    let both = [setting, "study.caution=1.5".parse().unwrap()];
+    let told = Study::parse_with(&paper, Format::Toml, &both).unwrap_err();
+    assert!(told.to_string().contains("study.caution"), "{told}");
     let unknown = HEAD.replace("[workload]", "preset = \"papers\"\n[workload]");
     let told = refusal(&unknown);
     assert!(told.contains("preset") && told.contains("paper"), "{told}");

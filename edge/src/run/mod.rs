@@ -151,13 +151,13 @@ impl DurableObject for RunObject {
 }
 
 /// How a run is left.
-struct Outcome {
+struct RunOutcome {
     stage: RunStage,
     status: Option<Status>,
     error: Option<String>,
 }
 
-impl Outcome {
+impl RunOutcome {
     fn failed(error: String) -> Self {
         Self {
             stage: RunStage::Failed,
@@ -212,7 +212,7 @@ impl RunObject {
     }
 
     /// Carries the search out for a while; returns how the run is left once it ends.
-    async fn slice(&self, kept: &Rc<Kept>) -> worker::Result<Option<Outcome>> {
+    async fn slice(&self, kept: &Rc<Kept>) -> worker::Result<Option<RunOutcome>> {
         let has_place = self.has_place(kept).await?;
         // Meanwhile it may have been told to rest, or deleted.
         if kept.is_gone() || !goes_on(&kept.shown()) {
@@ -228,7 +228,7 @@ impl RunObject {
             Some(search) => search,
             None => match self.take_up(kept).await? {
                 Ok(search) => search,
-                Err(error) => return Ok(Some(Outcome::failed(error))),
+                Err(error) => return Ok(Some(RunOutcome::failed(error))),
             },
         };
         let ended = {
@@ -243,7 +243,7 @@ impl RunObject {
             return Ok(None);
         };
         Ok(Some(match outcome {
-            Ok(outcome) => Outcome {
+            Ok(outcome) => RunOutcome {
                 stage: match (outcome.finished.status, kept.shown().wish) {
                     (Status::Stopped, Some(RunWish::Pause)) => RunStage::Paused,
                     _ => RunStage::Ended,
@@ -251,7 +251,7 @@ impl RunObject {
                 status: Some(outcome.finished.status),
                 error: None,
             },
-            Err(error) => Outcome::failed(error.to_string()),
+            Err(error) => RunOutcome::failed(error.to_string()),
         }))
     }
 
@@ -289,14 +289,14 @@ impl RunObject {
         Ok(prepared.and_then(|prepared| Search::begin(kept, &self.env, prepared, &control)))
     }
 
-    async fn leave(&self, kept: &Rc<Kept>, left: Outcome) -> worker::Result<()> {
+    async fn leave(&self, kept: &Rc<Kept>, outcome: RunOutcome) -> worker::Result<()> {
         *self.control.borrow_mut() = None;
         kept.unclaim()?;
         kept.wait_for(None);
         kept.change(|shown| {
-            shown.stage = left.stage;
-            shown.status = left.status;
-            shown.error = left.error;
+            shown.stage = outcome.stage;
+            shown.status = outcome.status;
+            shown.error = outcome.error;
             shown.wish = None;
         })?;
         self.rest().await?;

@@ -66,9 +66,9 @@ impl Outcome {
         self.passes() && !matches!(self, Self::Said(reply) if is_limit(reply))
     }
 
-    /// Whether there is nothing to read, now or ever: it was removed, or is more than is read.
+    /// Whether what was asked about is there no longer.
     pub(super) fn is_gone(&self) -> bool {
-        matches!(self, Self::Said(reply) if matches!(reply.status().as_u16(), 404 | 410 | 413))
+        matches!(self, Self::Said(reply) if matches!(reply.status().as_u16(), 404 | 410))
     }
 
     /// Its kind, and what happened, without the words of the provider, which may quote a key.

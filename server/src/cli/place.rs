@@ -1,7 +1,7 @@
 //! Places on the command line at which a file is written.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read, Write as _};
 #[cfg(unix)]
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,9 @@ use flate2::read::MultiGzDecoder;
 use super::failure::{Failure, print_data};
 use crate::files::{NewFile, is_open, is_packed, write_whole};
 
-/// Where shells and programs find standard output, which may be a file that is not to be replaced.
+/// Where shells and programs find standard output and standard error, which may be files that are not to be replaced.
 const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+const STDERR: [&str; 3] = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"];
 
 /// Refuses a place that nothing can be written to, that of a journal, and that of what the command reads, which `read` has by
 /// what it is. To be asked before anything is paid for.
@@ -30,24 +31,27 @@ pub(super) fn check<'a>(
         format!("{} is not replaced: it is {what}", place.display())
     } else if is_journal(place) {
         format!("{} is not replaced: it is a journal", place.display())
-    } else if !place.exists() || place.is_file() || takes_text(place) {
+    } else if takes_text(place) {
         return Ok(());
     } else {
         format!(
-            "{} cannot be written: it is neither a file nor a terminal",
+            "{} cannot be written: it is neither a file nor a terminal, and not open",
             place.display()
         )
     };
     Err(Failure::usage(format!("{option}: {problem}")))
 }
 
-/// Whether a place that is no file takes what is written to it. A pipe that nobody has open waits for a reader.
+/// Whether a place takes what is written to it. A pipe that nobody has open waits for a reader.
 fn takes_text(place: &Path) -> bool {
+    let Ok(there) = fs::metadata(place) else {
+        return !is_open(place);
+    };
     #[cfg(unix)]
-    if fs::metadata(place).is_ok_and(|there| there.file_type().is_char_device()) {
+    if there.file_type().is_char_device() {
         return true;
     }
-    is_open(place)
+    there.is_file() || is_open(place)
 }
 
 /// Whether a place is standard output.
@@ -60,18 +64,23 @@ pub(super) fn write(place: &Path, text: &str) -> Result<(), Failure> {
     if is_stdout(place) {
         return print_data(text);
     }
+    let is_stderr = STDERR.iter().any(|stderr| place == Path::new(stderr));
     // A link may lead to what is there only now.
     if is_journal(place) {
         let problem = format!("{} is not replaced: it is a journal", place.display());
         return Err(Failure::new(problem));
     }
-    write_whole(place, text.as_bytes())
-        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", place.display())))
+    let written = if is_stderr {
+        io::stderr().write_all(text.as_bytes())
+    } else {
+        write_whole(place, text.as_bytes())
+    };
+    written.map_err(|error| Failure::new(format!("{} cannot be written: {error}", place.display())))
 }
 
 /// Refuses a place that cannot be written to, by a file beside it.
 pub(super) fn try_out(option: &str, place: &Path) -> Result<(), Failure> {
-    if is_open(place) || place.exists() && !place.is_file() {
+    if place.exists() && (is_open(place) || !place.is_file()) {
         return Ok(());
     }
     NewFile::beside(&leads_to(place)).map(drop).map_err(|error| {

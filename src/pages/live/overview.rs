@@ -74,11 +74,9 @@ impl Overview {
     pub(super) fn letter(self, places: usize) -> Signal<&'static str> {
         Signal::derive(move || {
             let strips = self.read(|parts| parts.drawn.series.constraints.len());
-            let strips = strips.unwrap_or(0);
-            plate_letter(if strips == 0 {
-                places.saturating_sub(OF_CONSTRAINTS).max(1)
-            } else {
-                strips + places
+            plate_letter(match strips {
+                Some(0) => places.saturating_sub(OF_CONSTRAINTS).max(1),
+                strips => strips.unwrap_or(0) + places,
             })
         })
     }

@@ -17,7 +17,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::draft::Draft;
 use super::form::Form;
 use crate::live::fresh_id;
-use crate::storage::Storage;
+use crate::storage::{Storage, local_storage};
 use crate::team::Team;
 use crate::worker::protocol::DataFiles;
 
@@ -97,7 +97,7 @@ pub(super) fn read() -> Option<Draft> {
 }
 
 fn read_at(place: Place) -> Result<Option<Draft>, String> {
-    let text = local().and_then(|local| local.get_item(place.name()).ok().flatten());
+    let text = local_storage().and_then(|local| local.get_item(place.name()).ok().flatten());
     let Some(text) = text else { return Ok(None) };
     let record: Record = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let mut draft = record.draft;
@@ -108,10 +108,6 @@ fn read_at(place: Place) -> Result<Option<Draft>, String> {
         known.called = record.files;
     });
     Ok(Some(draft))
-}
-
-fn local() -> Option<web_sys::Storage> {
-    window().local_storage().ok().flatten()
 }
 
 fn written(draft: &Draft) -> Option<String> {
@@ -218,7 +214,7 @@ pub(super) fn keep_former(former: Option<Draft>) {
         keep(Place::Former, former);
     } else {
         KNOWN.with_borrow_mut(|known| known.remove(&Place::Former));
-        if let Some(local) = local() {
+        if let Some(local) = local_storage() {
             // What is not forgotten is offered once more.
             let _ = local.remove_item(Place::Former.name());
         }
@@ -265,7 +261,7 @@ fn keep(place: Place, draft: &Draft) {
         draft: kept,
     };
     let text = serde_json::to_string(&record).unwrap_or_default();
-    let refused = match local() {
+    let refused = match local_storage() {
         Some(local) => local
             .set_item(place.name(), &text)
             .err()
@@ -322,14 +318,14 @@ fn is_gone(taken_by: &str, has_left: bool, member: Option<&str>) -> bool {
 
 /// Notes that a member took files of the tau2 benchmark from a project: what is kept of it goes with them.
 pub(super) fn note_benchmark(member: &str) {
-    if let Some(local) = local() {
+    if let Some(local) = local_storage() {
         // Where nothing can be noted, the benchmark can be forgotten by hand.
         let _ = local.set_item(BENCHMARK_TAKEN, member);
     }
 }
 
 fn forget_benchmark(is_gone: impl Fn(&str) -> bool) {
-    let taken_by = local().and_then(|local| local.get_item(BENCHMARK_TAKEN).ok().flatten());
+    let taken_by = local_storage().and_then(|local| local.get_item(BENCHMARK_TAKEN).ok().flatten());
     if taken_by.is_none_or(|taken_by| !is_gone(&taken_by)) {
         return;
     }
@@ -337,7 +333,7 @@ fn forget_benchmark(is_gone: impl Fn(&str) -> bool) {
         // Where it fails the note stays, and it is tried when somebody leaves again.
         if let Ok(storage) = Storage::open().await
             && storage.forget_benchmark().await.is_ok()
-            && let Some(local) = local()
+            && let Some(local) = local_storage()
         {
             let _ = local.remove_item(BENCHMARK_TAKEN);
             Form::lose_benchmark();
@@ -354,7 +350,7 @@ fn forget(is_gone: impl Fn(&str) -> bool) {
             continue;
         }
         KNOWN.with_borrow_mut(|known| known.remove(&place));
-        if let Some(local) = local() {
+        if let Some(local) = local_storage() {
             // Who can read it can remove it.
             let _ = local.remove_item(place.name());
         }
@@ -385,7 +381,7 @@ fn taken_at(place: Place) -> Option<String> {
     struct Taken {
         taken_by: Option<String>,
     }
-    let text = local()?.get_item(place.name()).ok().flatten()?;
+    let text = local_storage()?.get_item(place.name()).ok().flatten()?;
     serde_json::from_str::<Lies>(&text).ok()?.draft.taken_by
 }
 
@@ -395,7 +391,7 @@ fn called_at(place: Place) -> Option<String> {
     struct Called {
         files: String,
     }
-    let text = local()?.get_item(place.name()).ok().flatten()?;
+    let text = local_storage()?.get_item(place.name()).ok().flatten()?;
     let called: Called = serde_json::from_str(&text).ok()?;
     Some(called.files)
 }

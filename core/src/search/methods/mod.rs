@@ -344,9 +344,12 @@ pub fn too_small(problem: &Problem, starts: usize) -> Option<String> {
         examples as u64 * u64::from(study.study.repeats)
     };
     let batch = study.study.batch.unwrap_or(usize::MAX);
-    let mut constraints = study.constraints.iter();
-    let is_relative = constraints.any(|constraint| constraint.relative_to_seed.is_some());
-    let of_seed = of(Split::Optimize, if is_relative { usize::MAX } else { batch });
+    let whole = if study.thresholds_are_relative() {
+        usize::MAX
+    } else {
+        batch
+    };
+    let of_seed = of(Split::Optimize, whole);
     let others = method.at_most(1).candidates.saturating_sub(1) + starts as u64;
     let first = of_seed + others * of(Split::Optimize, batch);
     let held_out = 2 * of(Split::Evaluate, usize::MAX);

@@ -41,11 +41,10 @@ impl Verdicts<'_> {
     /// # Errors
     /// When the file cannot be written.
     pub(super) fn write(&self, path: &Path, study: &str) -> Result<(), Failure> {
-        let document = self.document(study).and_then(|document| {
-            String::from_utf8(document).map_err(|error| io::Error::other(error.utf8_error()))
-        });
-        let document = document.map_err(|error| Failure::new(error.to_string()))?;
-        place::write(path, &document)
+        let document = self
+            .document(study)
+            .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?;
+        place::write(path, &String::from_utf8_lossy(&document))
     }
 
     fn document(&self, study: &str) -> io::Result<Vec<u8>> {

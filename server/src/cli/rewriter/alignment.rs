@@ -16,7 +16,6 @@ use serde::Serialize;
 use crate::cli::failure::{Failure, print, print_json};
 use crate::cli::layout::{NOTHING, counted, significant};
 use crate::cli::place;
-use crate::files::write_whole;
 use crate::progress::style;
 use crate::stderr::SCREEN;
 use crate::train::{Device, TrainError};
@@ -124,13 +123,6 @@ pub(super) fn run(args: &AlignmentArgs) -> Result<(), Failure> {
     };
     // What was measured is shown even where it could not be written.
     written.and(shown)
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!(
-        "{} cannot be written: {error}; choose another file with --out",
-        path.display()
-    ))
 }
 
 /// A round with what its pairs came to.
@@ -243,7 +235,7 @@ fn write(path: &Path, summary: &Summary, measured: &[Measured]) -> Result<(), Fa
         each: measured.iter().flat_map(line).collect(),
     };
     let text = serde_json::to_string_pretty(&document).map_err(|error| Failure::new(error.to_string()))?;
-    write_whole(path, (text + "\n").as_bytes()).map_err(|error| unwritable(path, &error))
+    place::write(path, &(text + "\n"))
 }
 
 fn page(summary: &Summary, out: Option<&Path>) -> String {

@@ -124,12 +124,12 @@ impl Contest {
         Ok(study)
     }
 
-    /// So many seeds, from a usual one on unless another is stated.
-    fn seeds(&self, usual: u64, count: u64) -> Result<Range<u64>> {
+    /// So many seeds for a study, from a usual one on unless another is stated.
+    fn seeds(&self, study: &toml::Table, usual: u64, count: u64) -> Result<Range<u64>> {
         let first = self.first_seed.unwrap_or(usual);
         let end = first.saturating_add(count);
         ensure!(
-            end <= END_OF_SEEDS,
+            end <= END_OF_SEEDS || !is_help_desk(study),
             "seeds from {END_OF_SEEDS} on would search on tasks that are fresh for others"
         );
         Ok(first..end)
@@ -160,6 +160,7 @@ pub(super) fn run(
         Contender::CautiousFixed,
     ];
     let mut study = contest.study(workspace, data)?;
+    let seeds = contest.seeds(&study, 0, seeds)?;
     // The rounds end these searches.
     study.remove("budget");
     let setting = Setting {
@@ -171,7 +172,7 @@ pub(super) fn run(
         rollouts: 0,
     };
     println!("{}", contest.describe());
-    setting.compare(contest.seeds(0, seeds)?, &contenders)
+    setting.compare(seeds, &contenders)
 }
 
 /// Capo against GEPA, which is installed for it.
@@ -182,9 +183,10 @@ pub(super) fn run_peers(
     contest: &Contest,
     data: Option<&Path>,
 ) -> Result<()> {
+    let mut study = contest.study(workspace, data)?;
+    let seeds = contest.seeds(&study, FIRST_SEED_OF_PEERS, seeds)?;
     let mut toolbox = Toolbox::open()?;
     toolbox.ensure(&Tool::Optimisers)?;
-    let mut study = contest.study(workspace, data)?;
     table(&mut study, "budget")?.insert("rollouts".to_owned(), contest.rollouts.into());
     let contenders = [
         Contender::GrowingSmallPool,
@@ -205,7 +207,7 @@ pub(super) fn run_peers(
         rollouts: contest.rollouts,
     };
     println!("{}, {} rollouts", contest.describe(), contest.rollouts);
-    setting.compare(contest.seeds(FIRST_SEED_OF_PEERS, seeds)?, &contenders)
+    setting.compare(seeds, &contenders)
 }
 
 /// What all searches have in common.
@@ -456,10 +458,12 @@ mod tests {
         own.thresholds.push(("turns".to_owned(), 1.0));
         assert!(own.study(&workspace, None).is_err(), "it constrains no turns");
         assert!(threshold("turns").is_err() && threshold("turns=few").is_err());
-        assert_eq!(own.seeds(1000, 40).unwrap(), 1000..1040);
+        assert_eq!(own.seeds(&shipped, 1000, 40).unwrap(), 1000..1040);
         own.first_seed = Some(1200);
-        assert_eq!(own.seeds(1000, 50).unwrap(), 1200..1250);
-        assert!(own.seeds(1000, 51).is_err());
+        assert_eq!(own.seeds(&shipped, 1000, 50).unwrap(), 1200..1250);
+        assert!(own.seeds(&shipped, 1000, 51).is_err());
+        let elsewhere = read(&workspace.root.join("studies/airline-simulated.toml")).unwrap();
+        assert!(own.seeds(&elsewhere, 1000, 51).is_ok());
         let tau2 = contest("studies/airline-simulated.toml", None);
         assert!(tau2.study(&workspace, None).is_err(), "it needs its data");
     }

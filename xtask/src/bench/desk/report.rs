@@ -12,7 +12,7 @@ pub(super) fn report(names: &[&str], results: &[Searched]) -> String {
     let mut text = format!("{seeds} splits and seeds\n\n");
     let mut row = |label: &str, cell: &dyn Fn(usize) -> String| {
         let cells: Vec<String> = (0..names.len())
-            .map(|contender| format!("{:>20}", cell(contender)))
+            .map(|contender| format!("{:>24}", cell(contender)))
             .collect();
         text.extend([format!("{label:<48}"), cells.concat(), "\n".to_owned()]);
     };
@@ -61,7 +61,12 @@ pub(super) fn report(names: &[&str], results: &[Searched]) -> String {
             if contender == 0 {
                 String::new()
             } else {
-                median(shares.map(Some), 2)
+                let shares: Vec<_> = shares.map(Some).collect();
+                if shares.is_empty() {
+                    String::new()
+                } else {
+                    median(shares.into_iter(), 2)
+                }
             }
         });
         row(&format!("model calls {what}, median"), &|contender| {
