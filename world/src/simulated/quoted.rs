@@ -151,8 +151,8 @@ fn is_name(text: &str) -> bool {
     nouns.iter().any(|noun| text.contains(noun)) && text.split_whitespace().all(|word| is_of(WORDS, word))
 }
 
-/// What follows "current prompt is:": up to the closing quotation mark, at the end of a line or else the last there is,
-/// where it begins with one; otherwise to the next empty line.
+/// What follows "current prompt is:": up to the closing quotation mark, at the end of a line or before a sentence, or
+/// else the last there is, where it begins with one; otherwise to the next empty line.
 fn after_is(request: &str) -> Option<&str> {
     // Of the same length, so that places in one are places in the other.
     let lower = request.to_ascii_lowercase();
@@ -168,10 +168,18 @@ fn after_is(request: &str) -> Option<&str> {
         })?;
     let rest = request[at..].trim_start();
     let text = match rest.strip_prefix('"') {
-        Some(quoted) => quoted
-            .split_once("\"\n")
-            .or_else(|| quoted.rsplit_once('"'))
-            .map_or(quoted, |(text, _)| text),
+        Some(quoted) => {
+            let closes = |at: &usize| {
+                let after = &quoted[at + 1..];
+                let next = after.trim_start_matches(' ');
+                next.is_empty()
+                    || next.starts_with(['\n', '\r'])
+                    || next.len() < after.len() && next.starts_with(char::is_uppercase)
+            };
+            let mut marks = quoted.match_indices('"').map(|(at, _)| at);
+            let end = marks.find(closes).or_else(|| quoted.rfind('"'));
+            &quoted[..end.unwrap_or(quoted.len())]
+        }
         None => rest.split_once("\n\n").map_or(rest, |(text, _)| text),
     };
     Some(text.trim()).filter(|text| !text.is_empty())
@@ -453,9 +461,13 @@ mod tests {
             format!("The assistant's instructions are: {BRIEF}\n\nRewrite them."),
             format!("Our delivery instructions are: ring.\nThe instructions are: {BRIEF}\n\nRewrite them."),
             format!("The prompt is: \"{BRIEF}\" Please improve it."),
+            format!("My prompt is: \"{BRIEF}\" But it gets \"this\" wrong. Improve it."),
+            format!("The prompt is: \"{BRIEF}\" Improve it.\nInput: \"Hi\"\n"),
         ] {
             assert_eq!(current_prompt(&request), Some(BRIEF), "{request}");
         }
+        let inner = "My prompt is: \"Say \"Hi\" to all.\" Improve it.";
+        assert_eq!(current_prompt(inner), Some("Say \"Hi\" to all."));
         for request in [
             "Write a poem between <prompt> and </prompt>.",
             "My delivery instructions are: leave it at the door.",

@@ -131,9 +131,9 @@ fn wants_prompt(request: &ChatRequest) -> bool {
     let is_named = before.lines().rev().take(2).any(quoted::names_prompt);
     // Who grades is told so first.
     let first = own.trim_start().lines().next().unwrap_or_default();
-    let opening = format!("{system}\n{first}").to_lowercase();
+    let opening = format!("{system}\n{first}");
     (asks_for_prompt(&own) || is_named && asks_for_prompt(system))
-        && grading_words(&opening).is_none_or(|at| asks_for_prompt(&opening[..at]))
+        && grading_words(&opening.to_ascii_lowercase()).is_none_or(|at| asks_for_prompt(&opening[..at]))
 }
 
 /// Whether a request wants the first prompt there is, and quotes examples only.
@@ -304,6 +304,16 @@ mod tests {
                 Part::Rewriter,
             ),
             ("", span, Part::Rewriter),
+            (
+                "You are a helpful assistant",
+                "Improve it by the rubric.\n<prompt>Be brief.</prompt>",
+                Part::Rewriter,
+            ),
+            (
+                "",
+                "The prompt is: \"Be brief.\" Please improve\nthe prompt.\nInput: \"Hi\"\n",
+                Part::Rewriter,
+            ),
             (craft, "How many apples are left?", Part::Answer),
             (craft, "Input: cancel it\nOutput:", Part::Answer),
             ("", delivery, Part::Answer),
