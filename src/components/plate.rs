@@ -40,11 +40,11 @@ pub fn Plate(
 ) -> impl IntoView {
     let id = move || format!("plate-{}", letter.get());
     // A page may have more plates than letters.
-    let named = unique_id("title");
+    let named = StoredValue::new(unique_id("title"));
     view! {
-        <section class="plate" id=id tabindex="-1" aria-labelledby=named.clone()>
+        <section class="plate" id=id tabindex="-1" aria-labelledby=named.get_value()>
             <header class:row=row>
-                <h2 class="pt" id=named>
+                <h2 class="pt" id=named.get_value()>
                     <span class="letter" aria-hidden="true">{letter}</span>
                     <span>{title.run()}</span>
                 </h2>

@@ -122,8 +122,8 @@ fn the_returned_prompt_is_written_where_it_is_wanted() {
     let study = place.read("study.toml");
     place.write("old.jsonl", "");
     for (own, part) in [
-        ("new.jsonl", "is a journal"),
-        ("./old.jsonl", "is a journal"),
+        ("new.jsonl", "is not replaced: it is a journal"),
+        ("./old.jsonl", "is not replaced: it is a journal"),
         ("study.toml", "is the study"),
     ] {
         place
@@ -141,7 +141,7 @@ fn the_returned_prompt_is_written_where_it_is_wanted() {
     let paid = place.read("paid.jsonl");
     place
         .capo("optimize study.toml --out paid.jsonl")
-        .expect(&[64], &["--out: paid.jsonl is a journal"]);
+        .expect(&[64], &["--out: paid.jsonl is not replaced: it is a journal"]);
     assert_eq!(place.read("paid.jsonl"), paid);
     if cfg!(unix) {
         let ended = place.capo("optimize study.toml --out /dev/stdout");
