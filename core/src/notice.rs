@@ -42,9 +42,10 @@ pub struct BatchUnderWay {
 impl fmt::Display for BatchUnderWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { model, id, calls } = self;
+        let noun = if *calls == 1 { "call" } else { "calls" };
         write!(
             f,
-            "{model}: batch {id} ({calls} calls) is being worked on, for a day at most; after an interruption the same \
+            "{model}: batch {id} ({calls} {noun}) is being worked on, for a day at most; after an interruption the same \
              command goes on waiting for it"
         )
     }
@@ -70,6 +71,8 @@ impl fmt::Display for BatchUnderWay {
 /// assert_eq!(wait.to_string(), "cannot reach 127.0.0.1:9: trying again in 4 s, 3 of 6");
 /// wait = Wait { provider: "openai".into(), kind: FailureKind::RateLimit, seconds: 20.0, is_asked: true, ..wait };
 /// assert_eq!(wait.to_string(), "openai asked to wait 20 s (rate limit), 3 of 6");
+/// wait = Wait { kind: FailureKind::Provider, message: "HTTP 503".into(), is_asked: false, next_try: None, ..wait };
+/// assert_eq!(wait.to_string(), "openai failed (HTTP 503)");
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
@@ -118,9 +121,13 @@ impl fmt::Display for Wait {
                 FailureKind::Malformed => write!(f, "{provider} gave no usable answer ({why})")?,
                 _ => write!(f, "{provider} failed ({why})")?,
             }
+            let says_why = !matches!(
+                self.kind,
+                FailureKind::Unreachable | FailureKind::RateLimit | FailureKind::Timeout
+            );
             if self.next_try.is_some() {
                 write!(f, ": trying again in {seconds} s")?;
-            } else {
+            } else if !says_why {
                 write!(f, ": {}", self.words())?;
             }
         }

@@ -1,5 +1,6 @@
 //! What tokens cost: the shipped table, a user's own, and the sum for one call.
 
+use capo_core::study::read_toml;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -179,7 +180,7 @@ impl PriceTable {
     ///
     /// Names the line, or the entry with a negative or non-finite price.
     pub fn parse(text: &str) -> Result<Self, PriceTableError> {
-        let table: Self = toml::from_str(text).map_err(|error| PriceTableError(error.to_string()))?;
+        let table: Self = read_toml(text).map_err(PriceTableError)?;
         for entry in &table.price {
             entry.price().check().map_err(|message| {
                 PriceTableError(format!("{}/{}: {message}", entry.provider, entry.model))
@@ -288,6 +289,11 @@ mod tests {
     #[test]
     fn a_bad_table_is_refused() {
         assert!(PriceTable::parse("date = 1").is_err());
+        let date = PriceTable::parse("date = 2026-01-01").unwrap_err().to_string();
+        assert!(
+            date.ends_with("`date`: expected a text, found a date or a time; put it in quotes"),
+            "{date}"
+        );
         let error = PriceTable::parse(
             "date = \"d\"\n[[price]]\nprovider = \"p\"\nmodel = \"m\"\ninput = -1\noutput = 0",
         );

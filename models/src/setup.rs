@@ -18,6 +18,7 @@ use crate::error::BuildError;
 use crate::pace::pace;
 use crate::roles::{check_batch, check_roles, roles};
 use crate::spec::ModelSpec;
+use crate::table_checks::check_written;
 
 /// A study joined with its workloads, and the models that it names.
 pub struct Setup {
@@ -48,9 +49,12 @@ impl Setup {
         let asked = roles(&problem)?;
         check_roles(&asked, &problem.study().models)?;
         check_vectors(problem.study(), &asked)?;
-        let read = |(&role, table)| match ModelSpec::parse(table) {
-            Ok(spec) => Ok((role, spec)),
-            Err(message) => Err(BuildError::Spec { role, message }),
+        let read = |(&role, table)| {
+            let spec = ModelSpec::parse(table);
+            match spec.and_then(|spec| check_written(role, &spec).map(|()| spec)) {
+                Ok(spec) => Ok((role, spec)),
+                Err(message) => Err(BuildError::Spec { role, message }),
+            }
         };
         let specs: IndexMap<Role, ModelSpec> = problem
             .study()

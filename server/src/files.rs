@@ -181,6 +181,10 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
     let beside = PathBuf::from(beside);
     let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
     let put = |mut file: File| {
+        // Whoever may not read what was there is not to read what takes its place.
+        if let Ok(there) = fs::metadata(&path) {
+            file.set_permissions(there.permissions())?;
+        }
         file.write_all(contents)?;
         file.sync_all()?;
         fs::rename(&beside, &path)
@@ -665,6 +669,15 @@ mod tests {
         std::fs::write(folder.path().join("usual"), "").unwrap();
         write_new(&folder.path().join("branch"), b"").unwrap();
         assert_eq!(mode("branch"), mode("usual"));
+        let own = folder.path().join("own");
+        std::fs::write(&own, "").unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o600)).unwrap();
+        write_whole(&own, b"new").unwrap();
+        assert_eq!(
+            mode("own") & 0o777,
+            0o600,
+            "and one in the place of another by whom that might be"
+        );
     }
 
     #[cfg(unix)]

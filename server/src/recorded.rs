@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use capo_core::journal::{Event, FileJournal, JournalError, StudyEvent, parse_line};
+use capo_core::journal::{Event, FileJournal, JournalError, StoreError, StudyEvent, parse_line};
 use capo_core::run_state::RunState;
 
 use crate::files::{is_packed, read_whole_lines};
@@ -37,7 +37,7 @@ impl RecordedRun {
     /// As [`RecordedRun::read`], and when the file is larger than 1 GiB once it is unpacked.
     pub fn read_with_lines(path: &Path) -> Result<(Self, String), SessionError> {
         expect_file(path)?;
-        let text = read_whole_lines("journal", path)?;
+        let text = whole_lines(path)?;
         let run = Self::fold(path, |event| events_of(path, &text, event))?;
         Ok((run.ok_or_else(|| empty(path))?, text))
     }
@@ -88,7 +88,12 @@ pub fn read_events(
     if !is_packed(path) {
         return FileJournal::read(path, event).map_err(|error| SessionError::journal(path, error));
     }
-    events_of(path, &read_whole_lines("journal", path)?, event)
+    events_of(path, &whole_lines(path)?, event)
+}
+
+fn whole_lines(path: &Path) -> Result<String, SessionError> {
+    let text = read_whole_lines("journal", path);
+    text.map_err(|error| SessionError::Store(StoreError(error.to_string())))
 }
 
 /// [`read_events`] of a journal whose lines were read.

@@ -204,6 +204,84 @@ fn command_lines_that_make_no_sense_are_told() {
     }
 }
 
+/// What parsers say among themselves.
+const JARGON: [&str; 11] = [
+    "variant",
+    "ident",
+    "EOF",
+    "struct",
+    "f64",
+    "u64",
+    "sequence",
+    "mantissa",
+    "expected nothing",
+    "parse error",
+    "invalid type",
+];
+
+#[test]
+fn files_and_settings_are_refused_without_a_parsers_jargon() {
+    let with = |part: &str, replacement: &str| Study::new("http://127.0.0.1:9").with(part, replacement);
+    let metric = |rest: &str| {
+        with(
+            "[prompt]",
+            &format!("[[workload.metric]]\nname = \"m\"\n{rest}\n\n[prompt]"),
+        )
+    };
+    let mut ended = Vec::new();
+    for (study, name, content) in [
+        (with("rounds = 4", "rounds = two"), "m.json", ""),
+        (with("type = \"numeric\"", "type = [\"numeric\"]"), "m.json", ""),
+        (with("type = \"numeric\"", "type = 3"), "m.json", ""),
+        (metric("type = \"regex\"\npattern = \"(a\""), "m.json", ""),
+        (
+            metric("type = \"regex\"\npattern = \"(a{1000}){1000}\""),
+            "m.json",
+            "",
+        ),
+        (
+            metric("type = \"json_schema\"\nschema = \"m.json\""),
+            "m.json",
+            "{",
+        ),
+        (
+            metric("type = \"refusal\"\nshould_refuse = false\nlist = \"m.json\""),
+            "m.json",
+            "{\"phrases\": 1}",
+        ),
+        (
+            with("seed = 7", "seed = 8"),
+            "problems.jsonl",
+            "{\"question\": nan}\n",
+        ),
+    ] {
+        fs::write(study.file(name), content).unwrap();
+        ended.push(run(&mut study.optimize()));
+    }
+    let study = Study::new("http://127.0.0.1:9");
+    for (option, content) in [
+        ("--prices", "date = 1"),
+        ("--prices", "date = \"d\"\nprice = 3"),
+        ("--prices", "date = \"d\"\n[[price]]\nprovider = p\n"),
+        ("--model", "models = 3"),
+        ("--model", "[models.agent\n"),
+    ] {
+        let file = study.file("m.toml");
+        fs::write(&file, content).unwrap();
+        let mut evaluate = command(["evaluate"]);
+        evaluate.arg(study.path()).arg("--prompt").arg(study.path());
+        ended.push(run(evaluate.arg(option).arg(file).current_dir(study.folder())));
+    }
+    ended.push(run(study.optimize().args(["--set", "workload.metric[0].type=3"])));
+    let port = run(&mut command(["simulate", "--port", "99999"]));
+    ended.push(port.expect_error(&["is not within 0 to 65535"]));
+    for ended in ended {
+        let ended = ended.expect_code(64).expect_error(&[]);
+        let jargon = JARGON.iter().find(|jargon| ended.stderr.contains(**jargon));
+        assert_eq!(jargon, None, "{}", ended.stderr);
+    }
+}
+
 #[test]
 fn what_was_not_built_in_is_told_with_the_way_to_build_it() {
     for arguments in [

@@ -94,7 +94,7 @@ fn data_sets_go_to_a_project_and_into_its_backups() {
     std::fs::write(team.file("torn.jsonl"), "{\"q\":1}\n{\"q\":}\n").unwrap();
     team.capo("data upload torn.jsonl")
         .expect_code(64)
-        .expect_error(&["torn.jsonl line 2: not JSON: expected value at column 6"]);
+        .expect_error(&["torn.jsonl line 2: not JSON: expected a value at column 6"]);
     let listed = team.capo("data list").expect_code(0).stdout;
     assert!(
         listed.contains("rows.csv") && !listed.contains("torn"),

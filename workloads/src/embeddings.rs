@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use capo_core::ids::sha256_hex;
+use capo_core::study::suggest;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::BuildError;
@@ -49,8 +50,10 @@ impl Embeddings {
         let mut embeddings = Self::default();
         for (place, written) in content.lines().enumerate() {
             let wrong = |problem: String| BuildError::line(name, place as u64 + 1, problem);
-            let line: Line = serde_json::from_str(written)
-                .map_err(|error| wrong(format!("is no vector of a text: {error}")))?;
+            let line: Line = serde_json::from_str(written).map_err(|error| {
+                let told = suggest(&error.to_string());
+                wrong(format!("is no vector of a text: {told}"))
+            })?;
             if line.text.len() != 64 || !line.text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return Err(wrong(
                     "`text` must be a SHA-256 in 64 hexadecimal digits".to_owned(),

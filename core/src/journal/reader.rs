@@ -2,7 +2,7 @@
 
 use super::event::Event;
 use super::{SCHEMA, StoreError};
-use crate::study::{StudyError, plain};
+use crate::study::{StudyError, suggest};
 
 /// A journal that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +55,7 @@ pub fn parse_line(line: &str, number: usize) -> Result<Event, JournalError> {
         let header: Header = serde_json::from_str(line).map_err(|error| {
             refuse(format!(
                 "not a Capo journal: its first line must be a `study` event ({})",
-                plain(&error.to_string())
+                suggest(&error.to_string())
             ))
         })?;
         if header.event != "study" {
@@ -76,5 +76,5 @@ pub fn parse_line(line: &str, number: usize) -> Result<Event, JournalError> {
             )));
         }
     }
-    serde_json::from_str(line).map_err(|error| refuse(plain(&error.to_string())))
+    serde_json::from_str(line).map_err(|error| refuse(suggest(&error.to_string())))
 }

@@ -434,7 +434,7 @@ fn find(
     Err(StudyError::invalid(
         key,
         format!(
-            "no workload measures `{metric}`{hint} Metrics here: {}",
+            "no workload measures `{metric}`; metrics here: {}{hint}",
             known.join(", ")
         ),
     ))

@@ -39,7 +39,7 @@ pub use parse::{LARGEST_BATCH_GROWTH, LARGEST_CAUTION, LARGEST_CHOICE_PROBABILIT
 pub(crate) use score::LARGEST_THRESHOLD;
 pub use setting::Setting;
 pub use suggest::nearest;
-pub use wording::{at_fault, plain, read_table, suggest};
+pub use wording::{at_fault, read_table, read_toml, suggest, told_of_toml};
 
 /// A table whose keys belong to the named kind.
 pub type Table = Map<String, Value>;

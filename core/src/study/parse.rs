@@ -10,8 +10,8 @@ use super::error::StudyError;
 use super::score::LARGEST_THRESHOLD;
 use super::setting::Setting;
 use super::suggest::nearest;
-use super::text_checks::{check_depth, check_finite, placed};
-use super::wording::{key_at, suggest};
+use super::text_checks::{check_depth, check_finite};
+use super::wording::{of_table, read_toml, suggest};
 use super::{Constraint, Preset, Rounds, Study};
 
 /// What the paper's preset leaves out of a study.
@@ -62,6 +62,10 @@ impl Study {
     /// Syntax errors with line and column, unknown keys with the nearest valid one, numbers that are not
     /// finite, and a constraint with two thresholds.
     pub(crate) fn read(text: &str, format: Format, settings: &[Setting]) -> Result<Self, StudyError> {
+        if text.starts_with("{\"event\":") {
+            let problem = "this is the journal of a run; a study is what the run was made of";
+            return Err(StudyError::Syntax(problem.into()));
+        }
         if format == Format::Toml {
             check_depth(text)?;
             check_finite(text)?;
@@ -97,14 +101,7 @@ impl Study {
     /// The study as its file writes it.
     fn written(text: &str, format: Format) -> Result<Self, StudyError> {
         match format {
-            Format::Toml => toml::from_str(text).map_err(|error| {
-                let told = suggest(error.message());
-                let is_of_value = told.starts_with("expected ") || told.starts_with("unknown value ");
-                let key = error.span().filter(|_| is_of_value);
-                let key = key.and_then(|span| key_at(text, &span));
-                let told = key.map_or(told.clone(), |key| format!("`{key}`: {told}"));
-                StudyError::Syntax(placed(text, error.span(), &told))
-            }),
+            Format::Toml => read_toml(text).map_err(StudyError::Syntax),
             Format::Json => {
                 let mut reader = serde_json::Deserializer::from_str(text);
                 let study = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -113,11 +110,12 @@ impl Study {
                     if key == "." || key.contains('?') || told.starts_with("unknown field") {
                         StudyError::Syntax(told)
                     } else {
+                        let (key, told) = of_table(key, told);
                         StudyError::invalid(key, told)
                     }
                 })?;
                 let end = reader.end();
-                end.map_err(|error| StudyError::Syntax(error.to_string()))?;
+                end.map_err(|error| StudyError::Syntax(suggest(&error.to_string())))?;
                 Ok(study)
             }
         }

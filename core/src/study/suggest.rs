@@ -9,7 +9,7 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
         .map(|candidate| (distance(candidate), candidate))
         .filter(|(distance, candidate)| {
             *distance <= 1 + candidate.chars().count().max(written.chars().count()) / 3
-                || candidate.starts_with(written)
+                || (!written.is_empty() && candidate.starts_with(written))
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -22,6 +22,8 @@ mod tests {
     #[test]
     fn finds_typing_errors_and_leaves_strangers_alone() {
         assert_eq!(nearest("treshold", ["metric", "threshold"]), Some("threshold"));
-        assert_eq!(nearest("zzz", ["metric", "threshold"]), None);
+        for stranger in ["zzz", ""] {
+            assert_eq!(nearest(stranger, ["metric", "threshold"]), None);
+        }
     }
 }

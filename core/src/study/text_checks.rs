@@ -1,4 +1,4 @@
-//! What is looked for in a study's TOML before it is read: brackets without end, numbers that are not finite.
+//! What is looked for in a study's TOML before it is read: brackets without end, numbers that are not finite, dates.
 
 use std::ops::Range;
 
@@ -42,8 +42,8 @@ pub(super) fn check_depth(text: &str) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Refuses NaN and infinity wherever they stand. Tables that belong to a workload, a model or a method are
-/// kept as JSON, which has no such numbers: they would read as if the key were not there.
+/// Refuses NaN, infinity and dates wherever they stand. Tables that belong to a workload, a model or a method are
+/// kept as JSON, which has none of these: the numbers would read as if the key were not there.
 pub(super) fn check_finite(text: &str) -> Result<(), StudyError> {
     // What is no TOML is told better by the reader of the study.
     let Ok(document) = DeTable::parse(text) else {
@@ -56,16 +56,20 @@ pub(super) fn check_finite(text: &str) -> Result<(), StudyError> {
         None => Ok(()),
         Some((span, key)) => {
             let written = text.get(span.clone()).unwrap_or("it").trim().to_owned();
-            let problem =
-                format!("`{written}` is no number to reckon with; write a finite one, or leave the key out");
+            let problem = if written.parse::<toml::value::Datetime>().is_ok() {
+                format!("`{written}` is a date or a time, of which a study has none; put it in quotes")
+            } else {
+                format!("`{written}` is no number to reckon with; write a finite one, or leave the key out")
+            };
             Err(StudyError::invalid(key, placed(text, Some(span), &problem)))
         }
     }
 }
 
-/// Finds the numbers below `value` that are not finite, with their places and the dotted paths of their keys.
+/// Finds the dates and the numbers that are not finite below `value`, with their places and the dotted paths of their keys.
 fn not_finite(key: &str, value: &DeValue<'_>, span: Range<usize>, found: &mut Vec<(Range<usize>, String)>) {
     match value {
+        DeValue::Datetime(_) => found.push((span, key.to_owned())),
         DeValue::Float(number)
             if number
                 .as_str()

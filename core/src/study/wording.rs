@@ -1,5 +1,6 @@
 //! What parsers say, in words for people.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
@@ -8,22 +9,14 @@ use toml::de::{DeTable, DeValue};
 
 use super::Table;
 use super::suggest::nearest;
+use super::text_checks::{check_depth, placed};
 
-/// A parser's message without the names of types in this program: what was expected and what was
-/// found, as a person would say it. Other messages stay as they are.
-///
-/// ```
-/// use capo_core::study::plain;
-///
-/// let told = plain("invalid type: string \"six\", expected u32");
-/// assert_eq!(told, "expected a whole number of at least 0, found the text \"six\"");
-/// assert_eq!(plain("missing field `name`"), "missing field `name`");
-/// ```
-pub fn plain(message: &str) -> String {
+/// A parser's message without the names of types in this program and its own words for what it reads.
+fn plain(message: &str) -> String {
     let split = |beginning| message.split_once(beginning);
     let wrong = ["invalid type: ", "invalid value: ", "invalid length "];
     let Some((before, rest)) = wrong.into_iter().find_map(split) else {
-        let told = too_large(message).or_else(|| of_json(message));
+        let told = too_large(message).or_else(|| of_reader(message));
         return told.unwrap_or_else(|| message.to_owned());
     };
     let Some((found, expected)) = rest.rsplit_once(", expected ") else {
@@ -38,19 +31,24 @@ pub fn plain(message: &str) -> String {
         .strip_prefix("integer `")
         .is_some_and(|digits| !digits.starts_with(['-', '0']));
     let wanted = match wanted(expected) {
-        whole if above_0 && whole.starts_with("a whole number") => "a smaller whole number",
+        whole if above_0 && whole.starts_with("a whole number") => "a smaller whole number".into(),
         other => other,
     };
     format!("{before}expected {wanted}, found {}{place}", given(found))
 }
 
-/// [`plain`], with the nearest valid name where a parser lists the valid ones between back-ticks after an unknown one.
+/// What a parser of JSON or TOML says, without the names of types in this program: what was expected and what was found,
+/// as a person would say it, with the nearest valid name where it lists the valid ones between back-ticks after an unknown
+/// one. Other messages stay as they are.
 ///
 /// ```
 /// use capo_core::study::suggest;
 ///
+/// let told = suggest("invalid type: string \"six\", expected u32");
+/// assert_eq!(told, "expected a whole number of at least 0, found the text \"six\"");
 /// let told = suggest("unknown variant `hgh`, expected one of `low`, `high`");
 /// assert_eq!(told, "unknown value `hgh`, expected one of `low`, `high`; did you mean `high`?");
+/// assert_eq!(suggest("missing field `name`"), "missing field `name`");
 /// ```
 pub fn suggest(message: &str) -> String {
     let message = message.replacen("unknown variant `", "unknown value `", 1);
@@ -71,22 +69,61 @@ fn too_large(message: &str) -> Option<String> {
     Some(format!("expected a number of at most 19 digits, found {found}"))
 }
 
-/// What only JSON's reader says.
-fn of_json(message: &str) -> Option<String> {
+/// What the readers of JSON and TOML say of a text that is none.
+fn of_reader(message: &str) -> Option<String> {
     if let Some(rest) = message.strip_prefix("EOF while parsing ") {
+        let rest = rest.replacen("a string", "a text", 1);
         return Some(format!("the text ends in the middle of {rest}"));
     }
-    if let Some(place) = message.strip_prefix("recursion limit exceeded") {
-        return Some(format!("it is nested too deeply{place}"));
-    }
-    let place = message.strip_prefix("number out of range")?;
-    Some(format!("the number is too large to reckon with{place}"))
+    // JSON's says where at the end, TOML's what it expected, which may be nothing.
+    let (said, place) = message.split_at(message.find(" at line ").unwrap_or(message.len()));
+    let told = match said.split(", expected ").next()? {
+        "recursion limit exceeded" => "it is nested too deeply",
+        "number out of range" => "the number is too large to reckon with",
+        "expected value" => "expected a value",
+        "expected ident" => "expected a value; without quotes the only words are true, false and null",
+        "invalid escape"
+        | "invalid unicode code point"
+        | "lone leading surrogate in hex escape"
+        | "unexpected end of hex escape" => {
+            "after a backslash a text goes on with one of \" \\ / b f n r t, or with u and four hexadecimal digits"
+        }
+        "key must be a string" => "a key must be a text in quotes",
+        "control character (\\u0000-\\u001F) found while parsing a string" => {
+            "a text holds a line break or another control character, which JSON writes as \\n or \\u001f"
+        }
+        "string values must be quoted" | "invalid boolean" | "missing value" | "missing value for key" => {
+            "expected a value; without quotes the only words are true and false"
+        }
+        "invalid mantissa"
+        | "invalid fraction"
+        | "invalid exponent"
+        | "invalid float"
+        | "invalid integer number"
+        | "integer number overflowed"
+        | "floating-point number overflowed" => {
+            "this is no number; write one of at most 19 digits such as 5, 0.5 or 1e6, or a text in quotes"
+        }
+        said if said.starts_with("wanted ") => "expected a name in quotes",
+        said if said.starts_with("invalid ") && said.ends_with(" string") => {
+            "a text in quotes does not end, or holds what cannot stand in it; a backslash is written twice"
+        }
+        _ => return Some(message.strip_suffix(", expected nothing")?.to_owned()),
+    };
+    Some(format!("{told}{place}"))
 }
 
 /// What was expected.
-fn wanted(expected: &str) -> &str {
+fn wanted(expected: &str) -> Cow<'_, str> {
     let expected = expected.trim();
-    match expected {
+    let of_length = |kind: &str| expected.strip_prefix(kind);
+    if let Some(length) = ["a tuple of size ", "an array of length "]
+        .into_iter()
+        .find_map(of_length)
+    {
+        return format!("a list of {length}").into();
+    }
+    Cow::Borrowed(match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
@@ -95,10 +132,12 @@ fn wanted(expected: &str) -> &str {
         "a sequence" => "a list",
         "a map" => "a table",
         "any value" => "a number of at most 19 digits",
+        "variant identifier" | "string or map" | "string or table" => "a name in quotes",
         _ if expected.starts_with("a nonzero") => "a whole number of at least 1",
         _ if expected.starts_with("struct ") || expected.starts_with("internally tagged") => "a table",
+        _ if expected.starts_with("enum ") => "a name in quotes",
         _ => expected,
-    }
+    })
 }
 
 /// What was found.
@@ -120,6 +159,49 @@ fn given(found: &str) -> String {
             Some(text) => format!("the text {text}"),
             None => found.to_owned(),
         },
+    }
+}
+
+/// Reads a text in TOML.
+///
+/// # Errors
+/// On one line in words for people, see [`suggest`], with the line, the column and the key that it is about.
+pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    check_depth(text).map_err(|error| error.to_string())?;
+    toml::from_str(text).map_err(|error| told_of_toml(text, &error))
+}
+
+/// What is wrong with a text in TOML, as [`read_toml`] says it.
+pub fn told_of_toml(text: &str, error: &toml::de::Error) -> String {
+    let mut told = suggest(error.message());
+    let written = error.span().and_then(|span| text.get(span));
+    if written.is_some_and(|written| written.parse::<toml::value::Datetime>().is_ok()) {
+        told = told.replacen("found a table", "found a date or a time; put it in quotes", 1);
+    }
+    let is_of_value = ["expected ", "unknown value ", "this is no "];
+    let is_of_value = is_of_value.iter().any(|start| told.starts_with(start));
+    let key = error.span().filter(|_| is_of_value);
+    let told = match key.and_then(|span| key_at(text, &span)) {
+        Some(key) => {
+            let (key, told) = of_table(key, told);
+            format!("`{key}`: {told}")
+        }
+        None => told,
+    };
+    placed(text, error.span(), &told)
+}
+
+/// A list in place of a table is read as the values of the table's keys; what is told then is of the first one.
+pub(super) fn of_table(key: String, told: String) -> (String, String) {
+    let is_of_first = told.contains("found a table")
+        || ["unknown value ", "expected a table, found a list"]
+            .iter()
+            .any(|start| told.starts_with(start));
+    match key.strip_suffix("[0]") {
+        Some(table) if is_of_first && !table.contains(['.', '[']) => {
+            (table.to_owned(), "expected a table, found a list".to_owned())
+        }
+        _ => (key, told),
     }
 }
 
@@ -194,7 +276,7 @@ fn without(whole: &Value, place: &str, name: &str) -> Value {
 }
 
 /// The dotted path of the key of a TOML document that holds the value at a place in the text.
-pub(super) fn key_at(text: &str, place: &Range<usize>) -> Option<String> {
+fn key_at(text: &str, place: &Range<usize>) -> Option<String> {
     let document = DeTable::parse(text).ok()?;
     within("", &DeValue::Table(document.into_inner()), place)
 }
@@ -303,7 +385,7 @@ mod tests {
             assert!(told.starts_with(expected), "{told}");
         }
         assert_eq!(
-            plain("integer `99999999999999999999` as i128, expected any value"),
+            suggest("integer `99999999999999999999` as i128, expected any value"),
             "expected a number of at most 19 digits, found 99999999999999999999"
         );
         for (message, told) in [

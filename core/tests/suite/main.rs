@@ -24,3 +24,4 @@ mod tiny;
 mod verification;
 #[path = "../world/mod.rs"]
 mod world;
+mod wrong_inputs;

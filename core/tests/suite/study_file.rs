@@ -268,7 +268,7 @@ fn a_study_in_json_is_refused_by_key_and_place_as_one_in_toml() {
         ),
         (
             caution("NaN"),
-            "`study.caution`: expected value at line 1 column ",
+            "`study.caution`: expected a value at line 1 column ",
         ),
         (
             deep("-1e999"),

@@ -19,6 +19,15 @@ pub(super) const UPLOADED: &str = "uploaded:";
 /// of the batch listed first so far, if any, `:`, the batch's first call, `:` and a moment.
 const AFTER: &str = "after:";
 
+/// What messages call a batch that may have no id yet.
+pub(super) fn called(name: &str) -> String {
+    match name.strip_prefix(UPLOADED) {
+        Some(file) => format!("the batch of file {file}"),
+        None if name.starts_with(AFTER) => "the batch handed in last".to_owned(),
+        None => format!("batch {name}"),
+    }
+}
+
 impl BatchClient {
     /// What stands in place of the id of a batch that Anthropic is about to be given; nothing where a gateway in front of it
     /// lists no batches.

@@ -29,7 +29,7 @@ use rig_core::http_client::Result as Answered;
 use rig_reqwest::reqwest;
 use serde_json::{Value, json};
 
-use self::again::UPLOADED;
+use self::again::{UPLOADED, called};
 pub(crate) use self::outcome::Stopped;
 use self::outcome::{Outcome, cancelled, expired, failed, refusal, reply, status_of};
 use crate::limiter::MOST_IN_BATCH;
@@ -320,7 +320,7 @@ impl BatchClient {
                 Err(refusal) if refusal.passes() => {
                     if !std::mem::replace(&mut is_told, true) {
                         let (kind, why) = refusal.in_short();
-                        self.tell(api, kind, format!("batch {id}: {why}"), pause);
+                        self.tell(api, kind, format!("{}: {why}", called(id)), pause);
                     }
                 }
                 Err(refusal) => return Err(refusal),

@@ -6,6 +6,7 @@ use http::{Response, StatusCode};
 use rig_core::http_client::{Error, Result as Answered};
 use serde_json::{Value, json};
 
+use super::again::called;
 use super::parsed;
 
 /// What came of a request.
@@ -89,7 +90,8 @@ impl Outcome {
         let body = parsed(reply.body());
         let said = body["error"]["message"].as_str().unwrap_or("no message");
         Self::Stopped(format!(
-            "batch {id} could not be looked at: HTTP {}: {said}; nothing of it is asked anew, for it may be paid for",
+            "{} could not be looked at: HTTP {}: {said}; nothing of it is asked anew, for it may be paid for",
+            called(id),
             reply.status().as_u16()
         ))
     }

@@ -5,12 +5,14 @@ use std::path::Path;
 use capo_core::budget::Budget;
 use capo_core::certificate;
 use capo_core::journal::JournalError;
+use capo_core::llm::Role;
 use capo_core::reading::certify;
 use capo_core::study::differences;
 use capo_models::expected::{Expected, Figure};
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
-use capo_models::{Builder, Setup};
+use capo_models::providers::LOCAL;
+use capo_models::{Builder, ModelSpec, Setup};
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
@@ -108,6 +110,7 @@ pub(super) fn run(
         missing = capo_workloads::missing(&file.study.workload, &file.folder);
         let of_models = Builder::new(&keys).missing(&file.study.asked_tables());
         missing.extend(of_models.iter().map(ToString::to_string));
+        missing.extend(without_rewriter(file));
         missing.extend(forecast.unpriced());
     }
     let dry_run = DryRun {
@@ -126,6 +129,16 @@ pub(super) fn run(
         print(&render(&dry_run, &file.study.study.name))?;
     }
     Ok(Ending::Done)
+}
+
+/// The folder of a rewriter on this machine that is not there. None is looked for where it may be a repository of the hub,
+/// as `owner/name`.
+fn without_rewriter(file: &StudyFile) -> Option<String> {
+    let spec = ModelSpec::parse(file.study.models.get(&Role::Rewriter)?).ok()?;
+    let model = spec.model.filter(|_| spec.provider.get().name == LOCAL)?;
+    let may_be_repository = !model.starts_with(['.', '/']) && model.matches('/').count() == 1;
+    let is_there = may_be_repository || file.folder.resolve(&model).exists();
+    (!is_there).then(|| format!("models.rewriter: there is no folder `{model}`"))
 }
 
 fn render(dry_run: &DryRun, name: &str) -> String {

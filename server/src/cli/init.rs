@@ -99,6 +99,12 @@ const RUBRIC: &str = "Does the answer tell the user what this reference tells, i
 pub(crate) fn run(args: &InitArgs) -> Result<Ending, Failure> {
     let place = match args.place.extension().and_then(OsStr::to_str) {
         Some("toml") if !args.place.is_dir() => args.place.clone(),
+        Some("csv" | "tsv" | "json" | "jsonl") if !args.place.is_dir() => {
+            return Err(Failure::usage(format!(
+                "{0} is no place for a study; for one on its rows: capo init --from {0}",
+                quoted(&args.place.to_string_lossy())
+            )));
+        }
         _ => args.place.join("study.toml"),
     };
     refuse_to_replace(&place, args.force)?;

@@ -297,7 +297,7 @@ fn what_there_is(help: &str) -> String {
 }
 
 /// What the parsers of numbers say, and what is meant.
-const JARGON: [(&str, &str); 6] = [
+const JARGON: [(&str, &str); 8] = [
     (
         "invalid digit found in string",
         "it must be a whole number of at least 0",
@@ -312,6 +312,8 @@ const JARGON: [(&str, &str); 6] = [
         "it is too large a number",
     ),
     ("invalid float literal", "it must be a number"),
+    (" is not in ", " is not within "),
+    ("..=", " to "),
     (
         "invalid IP address syntax",
         "it must be an IP address, such as 127.0.0.1",

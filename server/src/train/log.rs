@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use capo_core::study::suggest;
 use serde::{Deserialize, Serialize};
 
 use crate::files::write_whole;
@@ -20,7 +21,7 @@ pub enum LogError {
         source: io::Error,
     },
     /// A line of it is none of ours.
-    #[error("{} line {line}: {source}; move the file away to go on", path.display())]
+    #[error("{} line {line}: {}; move the file away to go on", path.display(), suggest(&source.to_string()))]
     Line {
         /// Path of the file that the error is about.
         path: PathBuf,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use capo_core::study::read_toml;
 use capo_rewriter::checkpoint::Retention;
 use capo_rewriter::fine_tuning::SftSettings;
 use capo_rewriter::local::Drawing;
@@ -70,12 +71,7 @@ impl TrainingSettings {
     /// # Errors
     /// What it says that is unknown or impossible, and in which line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error: toml::de::Error| {
-            let before = error.span().and_then(|span| text.get(..span.start));
-            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-            let message = error.message().lines().collect::<Vec<_>>().join("; ");
-            format!("line {line}: {message}")
-        })
+        read_toml(text)
     }
 }
 

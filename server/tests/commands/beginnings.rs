@@ -343,7 +343,7 @@ fn a_study_is_begun_on_whatever_table_there_is() {
             "{\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}]}\n",
             "0 of 1 chat became rows; left out: 1 without an answer",
         ),
-        ("cut.csv", "question,answer\na\n", "line 2: 1 fields"),
+        ("cut.csv", "question,answer\na\n", "line 2: 1 field "),
     ] {
         place.write(file, text);
         place
@@ -505,6 +505,9 @@ fn what_a_run_reads_is_not_written_over() {
     place.write("seed.md", "Answer.\n");
     place.write("prices.toml", "date = \"2026-01-01\"\n");
     place.write(".env", "KEY=secret\n");
+    place
+        .capo("init rows.csv")
+        .expect(&[64], &["capo init --from rows.csv"]);
     init(&place, "own.toml", "--from rows.csv");
     let seed = place
         .read("own.toml")

@@ -206,6 +206,29 @@ fn a_dry_run_names_what_the_models_still_lack() {
         "{}",
         ended.stderr
     );
+
+    let local = "provider = \"local\"\nmodel = \"nowhere\"\n";
+    let of_rewriter = format!("{STUDY}\n[models.rewriter]\n{local}");
+    place.write("study.toml", &of_rewriter);
+    let ended = place.capo("optimize study.toml --dry-run");
+    let line = "Missing for a run: models.rewriter: there is no folder `nowhere`";
+    assert!(ended.code == 0 && ended.stdout.contains(line), "{}", ended.stdout);
+    for role in ["agent", "critic"] {
+        let study = STUDY.replace(agent, "") + &format!("\n[models.{role}]\n{local}");
+        let study = if role == "agent" {
+            study
+        } else {
+            study + "\n" + agent
+        };
+        place.write("study.toml", &study);
+        let ended = place.capo("optimize study.toml --dry-run");
+        let words = "provider `local` serves the role `rewriter` alone";
+        assert!(
+            ended.code == 64 && ended.stderr.contains(words),
+            "{}",
+            ended.stderr
+        );
+    }
 }
 
 #[test]

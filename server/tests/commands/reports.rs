@@ -169,10 +169,13 @@ fn a_packed_journal_is_read_as_it_was() {
         assert_eq!(ended.code, 64, "{line}: {}", ended.stderr);
     }
     assert_eq!(std::fs::read(place.path("run.jsonl.gz")).unwrap(), packed);
-    let ended = place.capo("journal show half.gz");
-    assert!(
-        ended.code != 0 && ended.stderr.contains("half.gz cannot be read"),
-        "{}",
-        ended.stderr
-    );
+    for verb in ["show", "verify"] {
+        let ended = place.capo(&format!("journal {verb} half.gz"));
+        assert_eq!(ended.code, 1, "{verb}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains("half.gz cannot be read"),
+            "{}",
+            ended.stderr
+        );
+    }
 }

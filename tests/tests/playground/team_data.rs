@@ -41,7 +41,7 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
     );
     drop_on_page(&ada, &[&torn, &more]).await;
     ada.until_shown("torn.jsonl was not taken in.").await;
-    ada.until_shown("torn.jsonl line 2: not JSON: expected value at column 6")
+    ada.until_shown("torn.jsonl line 2: not JSON: expected a value at column 6")
         .await;
     assert_eq!(
         address(&ada).await,

@@ -137,7 +137,7 @@ mod tests {
         let error = Look::at_table("a.jsonl", b"{\"q\":1}\n{\"q\":}\n", 20).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a.jsonl line 2: not JSON: expected value at column 6"
+            "a.jsonl line 2: not JSON: expected a value at column 6"
         );
     }
 }

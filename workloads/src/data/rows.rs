@@ -1,10 +1,12 @@
 //! From the bytes of a JSONL, CSV or TSV file to rows with line numbers.
 
 use std::collections::HashSet;
+use std::fmt;
 
-use capo_core::study::plain;
+use capo_core::study::suggest;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::settings::BuildError;
@@ -95,28 +97,58 @@ fn parse_jsonl(file: &str, text: &str, mut take: impl FnMut(Row)) -> Result<(), 
         .filter(|(_, content)| !content.trim().is_empty())
     {
         match serde_json::from_str(content) {
-            Ok(Value::Object(fields)) => take(Row { line, fields }),
-            Ok(other) => {
-                let kind = kind(&other);
-                return Err(BuildError::line(
-                    file,
-                    line,
-                    format!("each line must be a JSON object, this one is {kind}"),
-                ));
-            }
+            Ok(Fields(fields)) => take(Row { line, fields }),
             Err(error) => {
-                let reason = plain(&error.to_string());
+                let other = serde_json::from_str::<Value>(content);
+                if let Ok(other) = other.as_ref()
+                    && !other.is_object()
+                {
+                    let problem = format!("each line must be a JSON object, this one is {}", kind(other));
+                    return Err(BuildError::line(file, line, problem));
+                }
+                let what = if other.is_ok() { "" } else { "not JSON: " };
+                let reason = suggest(&error.to_string());
                 // serde_json counts lines within this one line: only the column helps.
                 let reason = reason.split(" at line ").next().unwrap_or_default();
                 return Err(BuildError::line(
                     file,
                     line,
-                    format!("not JSON: {reason} at column {}", error.column()),
+                    format!("{what}{reason} at column {}", error.column()),
                 ));
             }
         }
     }
     Ok(())
+}
+
+/// An object in which each key stands once.
+struct Fields(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct Reading;
+
+        impl<'de> Visitor<'de> for Reading {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Map::new();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    if fields.contains_key(&name) {
+                        return Err(A::Error::custom(format_args!("the key `{name}` stands twice")));
+                    }
+                    fields.insert(name, value);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        reader.deserialize_map(Reading)
+    }
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -253,8 +285,9 @@ fn csv_error(file: &str, error: &csv::Error, separator: u8, lines: &mut Lines<'_
             file: file.to_owned(),
             line: pos.as_ref().map(|position| lines.at(position)),
             problem: format!(
-                "{len} fields where the header, separated by {separators}, has {expected_len}; quote fields that \
-                 hold {separators} or line breaks"
+                "{len} {} where the header, separated by {separators}, has {expected_len}; quote fields that \
+                 hold {separators} or line breaks",
+                if *len == 1 { "field" } else { "fields" }
             ),
         },
         _ => BuildError::data(file, error),
@@ -308,8 +341,12 @@ mod tests {
     fn a_malformed_line_is_named() {
         let error = problem("a.jsonl", b"{\"q\":1}\n{\"q\":}\n");
         assert!(
-            error.starts_with("a.jsonl line 2: not JSON: expected value at column 6"),
+            error.starts_with("a.jsonl line 2: not JSON: expected a value at column 6"),
             "{error}"
+        );
+        assert!(
+            problem("a.jsonl", b"{\"q\":1}\n{\"q\":1,\"q\":2}\n")
+                .starts_with("a.jsonl line 2: the key `q` stands twice at column ")
         );
         assert!(
             problem("a.jsonl", b"[1]")
@@ -369,11 +406,11 @@ mod tests {
     fn csv_shape_errors_name_the_line() {
         assert!(
             problem("a.csv", b"q,n\nx,1\ny\n")
-                .contains("line 3: 1 fields where the header, separated by commas, has 2")
+                .contains("line 3: 1 field where the header, separated by commas, has 2")
         );
         assert!(problem("a.csv", b"q,q\n1,2\n").contains("two columns are named `q`"));
         assert!(problem("a.csv", b"q,\n1,2\n").contains("column 2 has no name"));
-        assert!(problem("a.csv", b"q,n\n\n\ny\n").contains("line 4: 1 fields"));
+        assert!(problem("a.csv", b"q,n\n\n\ny\n").contains("line 4: 1 field "));
     }
 
     #[test]

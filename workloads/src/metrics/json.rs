@@ -1,7 +1,7 @@
 //! Whether the answer is JSON, and JSON of the wanted shape.
 
 use capo_core::metric::MetricSpec;
-use capo_core::study::plain;
+use capo_core::study::suggest;
 use capo_core::workload::RolloutError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ fn parse(answer: &str, fenced: bool) -> Result<Value, String> {
         return Err("the answer is empty".to_owned());
     }
     serde_json::from_str(text).map_err(|error| {
-        let why = plain(&error.to_string());
+        let why = suggest(&error.to_string());
         format!("not JSON: {why}; got {}", shown(answer))
     })
 }
@@ -134,7 +134,7 @@ impl Family for JsonSchemaMetric {
                     .read(path)
                     .map_err(|error| DefinitionError::File { key: "schema", error })?;
                 serde_json::from_slice(&bytes)
-                    .map_err(|error| bad(format!("`{path}` is not JSON: {error}")))?
+                    .map_err(|error| bad(format!("`{path}` is not JSON: {}", suggest(&error.to_string()))))?
             }
         };
         let validator =

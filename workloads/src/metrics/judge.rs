@@ -7,6 +7,7 @@
 use capo_core::llm::FailureKind;
 use capo_core::metric::MetricSpec;
 use capo_core::random::Streams;
+use capo_core::study::suggest;
 use capo_core::workload::{RolloutContext, RolloutError};
 use minijinja::{Environment, UndefinedBehavior, context};
 use schemars::JsonSchema;
@@ -192,8 +193,8 @@ impl Judge {
     }
 
     fn read(&self, answer: &str) -> Result<Grade, String> {
-        let grade: Grade =
-            serde_json::from_str(answer).map_err(|error| format!("{error}; got {}", shown(answer)))?;
+        let grade: Grade = serde_json::from_str(answer)
+            .map_err(|error| format!("{}; got {}", suggest(&error.to_string()), shown(answer)))?;
         let (low, high) = (self.worst.min(self.best), self.worst.max(self.best));
         let is_end = grade.score == low || grade.score == high;
         if self.combine == Combine::Majority && !is_end {

@@ -126,8 +126,18 @@ impl Family for Pattern {
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
-        let regex =
-            Regex::new(&self.pattern).map_err(|error| DefinitionError::new("pattern", error.to_string()))?;
+        let regex = Regex::new(&self.pattern).map_err(|error| {
+            // After the pattern with marks below it.
+            let told = error.to_string();
+            let told = match (&error, told.rsplit_once("error: ")) {
+                (regex::Error::CompiledTooBig(_), _) => {
+                    "grows too large; repeat less in it, or less often".to_owned()
+                }
+                (_, Some((_, why))) => format!("does not read: {}", why.trim_end()),
+                (_, None) => format!("does not read: {told}"),
+            };
+            DefinitionError::new("pattern", told)
+        })?;
         if self.group.is_some() && self.expected.is_none() {
             return Err(DefinitionError::new("group", "has no use without `expected`"));
         }

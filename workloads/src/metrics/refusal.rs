@@ -6,6 +6,7 @@
 
 use capo_core::llm::Finish;
 use capo_core::metric::MetricSpec;
+use capo_core::study::suggest;
 use capo_core::workload::RolloutError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,8 +122,10 @@ impl Phrases {
             .rsplit_once('.')
             .is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("json"));
         let phrases = if json {
-            serde_json::from_str(text)
-                .map_err(|error| format!("`{path}` is not {{\"phrases\": […], \"unless\": […]}}: {error}"))?
+            serde_json::from_str(text).map_err(|error| {
+                let told = suggest(&error.to_string());
+                format!("`{path}` is not {{\"phrases\": […], \"unless\": […]}}: {told}")
+            })?
         } else {
             Self::from_lines(text)
         };

@@ -1,7 +1,7 @@
 //! What an answer says: JSON with numbers by name.
 
 use capo_core::metric::{MetricSpec, shown};
-use capo_core::study::plain;
+use capo_core::study::suggest;
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(crate) fn parse<T: DeserializeOwned>(answer: &Answer, what: &str) -> Result<
     serde_json::from_str(text).or_else(|error| {
         serde_json::from_str(&without_nan(text)).map_err(|_| {
             let end = answer.secrets.tail(&answer.bytes);
-            let told = plain(&error.to_string());
+            let told = suggest(&error.to_string());
             format!("its answer is not {what}: {told}; the answer ends with: {end}")
         })
     })

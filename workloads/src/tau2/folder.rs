@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use capo_core::study::suggest;
+
 use super::airline::Airline;
 use super::environment::World;
 use super::retail::Retail;
@@ -149,7 +151,7 @@ struct Text {
 
 impl Text {
     fn parse<T, E: fmt::Display>(&self, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, BuildError> {
-        parse(&self.text).map_err(|error| BuildError::data(&self.path, error))
+        parse(&self.text).map_err(|error| BuildError::data(&self.path, suggest(&error.to_string())))
     }
 }
 
@@ -209,7 +211,7 @@ impl Domain for Telecom {
             } else {
                 company
             };
-            BuildError::data(&file.path, error)
+            BuildError::data(&file.path, suggest(&error.to_string()))
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use capo_core::study::suggest;
 use capo_core::workload::{RolloutContext, RolloutError};
 use serde::Deserialize;
 
@@ -51,7 +52,7 @@ pub(super) async fn judge(
 }
 
 fn read(answer: &str, assertions: &[String]) -> Result<Vec<Judged>, String> {
-    let verdict: Verdict = serde_json::from_str(answer).map_err(|error| error.to_string())?;
+    let verdict: Verdict = serde_json::from_str(answer).map_err(|error| suggest(&error.to_string()))?;
     let (given, asked) = (verdict.results.len(), assertions.len());
     if given != asked {
         return Err(format!("it has {given} entries for {asked} statements"));

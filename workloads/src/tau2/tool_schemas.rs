@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use capo_core::llm::ToolSpec;
+use capo_core::study::suggest;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -50,7 +51,7 @@ impl Offered {
     /// # Errors
     /// What is wrong with the list.
     pub(super) fn described<W: World>(list: &[u8]) -> Result<Self, String> {
-        let listed: Listed = serde_json::from_slice(list).map_err(|error| error.to_string())?;
+        let listed: Listed = serde_json::from_slice(list).map_err(|error| suggest(&error.to_string()))?;
         let own = Self::of::<W>();
         Ok(Self {
             agent: described(&own.agent, listed.assistant)?,

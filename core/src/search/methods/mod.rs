@@ -287,9 +287,9 @@ fn place(name: &str) -> Result<usize, StudyError> {
         let names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
         let hint = nearest(name, names.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
         let problem = format!(
-            "there is no method `{name}`{}; methods: {}",
-            hint.unwrap_or_default(),
-            names.join(", ")
+            "there is no method `{name}`; there are {}{}",
+            names.join(", "),
+            hint.unwrap_or_default()
         );
         StudyError::invalid("study.method", problem)
     })

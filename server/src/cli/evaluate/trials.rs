@@ -6,7 +6,7 @@ use capo_core::evaluate::Evaluation;
 use capo_core::llm::Role;
 use capo_core::problem::Problem;
 use capo_core::reading::comparison::PromptOf;
-use capo_core::study::suggest;
+use capo_core::study::read_toml;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -256,10 +256,8 @@ fn tables(model: &str) -> Result<IndexMap<Role, Value>, Failure> {
         .is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
     {
         let text = read_text("model file", path)?;
-        let file: ModelFile = toml::from_str(&text).map_err(|error| {
-            let why = suggest(error.message()).replace('\n', " ");
-            Failure::usage(format!("{model}: {why}; it is to hold [models.agent]"))
-        })?;
+        let file: ModelFile = read_toml(&text)
+            .map_err(|why| Failure::usage(format!("{model}: {why}; it is to hold [models.agent]")))?;
         return Ok(file.models);
     }
     match model.split_once('/') {

@@ -38,7 +38,7 @@ async fn the_request_says_everything_of_the_protocol() {
 #[tokio::test(flavor = "current_thread")]
 async fn answers_that_cannot_be_used_are_named() {
     for (answer, problem) in [
-        ("hello", "not a response of protocol 1: expected value"),
+        ("hello", "not a response of protocol 1: expected a value"),
         ("", "the text ends in the middle of a value"),
         (
             r#"{"protocol": 2, "measurements": {}}"#,

@@ -168,7 +168,7 @@ async fn answers_that_cannot_be_used_are_named_and_no_scores() {
         json!({"name": "length", "direction": "cost"}),
     ];
     for (answer, problem) in [
-        ("hello", "its answer is not a JSON object: expected value"),
+        ("hello", "its answer is not a JSON object: expected a value"),
         ("[0.5]", "its answer is not a JSON object"),
         (r#"{"length": 1}"#, "no measurement `tone`; it has: length"),
         (

@@ -25,8 +25,8 @@ use super::tool::{Answer, Tool, ToolError, fail};
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Not TOML.
-    #[error(transparent)]
-    Toml(#[from] toml::de::Error),
+    #[error("{0}")]
+    Toml(String),
     /// Not the records that are expected.
     #[error(transparent)]
     Records(#[from] serde_json::Error),
@@ -63,9 +63,8 @@ impl Telecom {
     /// # Errors
     /// What does not read.
     pub fn read(company: &str, telephone: &str) -> Result<Self, ReadError> {
-        let telephone =
-            ordered_toml::parse(telephone).map_err(|error| ReadError::Telephone(error.to_string()))?;
-        Self::of(ordered_toml::parse(company)?, telephone)
+        let telephone = ordered_toml::parse(telephone).map_err(ReadError::Telephone)?;
+        Self::of(ordered_toml::parse(company).map_err(ReadError::Toml)?, telephone)
     }
 
     /// A company and a telephone with these records.

@@ -1,11 +1,16 @@
 //! TOML with its keys in the order in which they are written, in which apps are listed.
 
+use capo_core::study::told_of_toml;
 use serde_json::{Map, Value};
-use toml::de::{DeTable, DeValue, Error};
+use toml::de::{DeTable, DeValue};
 
 /// Reads a file.
-pub(super) fn parse(text: &str) -> Result<Value, Error> {
-    Ok(table(DeTable::parse(text)?.get_ref()))
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub(super) fn parse(text: &str) -> Result<Value, String> {
+    let document = DeTable::parse(text).map_err(|error| told_of_toml(text, &error))?;
+    Ok(table(document.get_ref()))
 }
 
 fn table(table: &DeTable) -> Value {

@@ -219,9 +219,9 @@ async fn what_does_not_read_is_told_with_its_place() {
         (
             "a.jsonl",
             &b"{\"q\":1}\n{\"q\":}\n"[..],
-            "a.jsonl line 2: not JSON: expected value at column 6",
+            "a.jsonl line 2: not JSON: expected a value at column 6",
         ),
-        ("a.csv", b"q,a\n1,2\n3\n", "a.csv line 3: 1 fields"),
+        ("a.csv", b"q,a\n1,2\n3\n", "a.csv line 3: 1 field "),
         ("b.csv", b"q\r\ncaf\xe9\r\n", "b.csv line 2: not UTF-8"),
         ("c.csv", b"", "holds no examples"),
         ("wide.csv", wide.as_bytes(), "has 1001 columns"),
