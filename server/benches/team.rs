@@ -92,39 +92,41 @@ impl Served {
     }
 }
 
-/// Somebody who is signed in, as a program.
+/// Somebody who is signed in, and a program of theirs.
 #[derive(Clone)]
 struct Member {
     http: Client,
     base_url: String,
+    cookie: String,
     token: String,
 }
 
 impl Member {
     async fn sign_in(base_url: &str) -> Self {
-        let http = Client::new();
-        let post = |path: &str, body: Value, cookie: &str| {
-            http.post(format!("{base_url}{path}"))
-                .header("origin", base_url)
-                .header("cookie", cookie.to_owned())
-                .json(&body)
+        let mut member = Self {
+            http: Client::new(),
+            base_url: base_url.to_owned(),
+            cookie: String::new(),
+            token: String::new(),
         };
         let credentials = json!({ "name": "ada", "password": PASSWORD });
-        let answer = post("/api/session", credentials, "")
-            .send()
-            .await
-            .expect("an answer");
-        let cookie = answer.headers()["set-cookie"].to_str().expect("text");
-        let cookie = cookie.split(';').next().expect("a cookie").to_owned();
+        let entered = member.post_in_page("/api/session", &credentials).send().await;
+        let entered = entered.expect("an answer");
+        let cookie = entered.headers()["set-cookie"].to_str().expect("text");
+        member.cookie = cookie.split(';').next().expect("a cookie").to_owned();
         let new = json!({ "name": "bench", "scope": "write", "days": 1 });
-        let made = granted(post("/api/tokens", new, &cookie)).await;
+        let made = granted(member.post_in_page("/api/tokens", &new)).await;
+        member.token = made["secret"].as_str().expect("a token").to_owned();
         let project = json!({ "name": "bench", "title": "Bench" });
-        granted(post("/api/projects", project, &cookie)).await;
-        Self {
-            http,
-            base_url: base_url.to_owned(),
-            token: made["secret"].as_str().expect("a token").to_owned(),
-        }
+        granted(member.post_in_page("/api/projects", &project)).await;
+        member
+    }
+
+    /// As the page of who is signed in does.
+    fn post_in_page(&self, path: &str, body: &Value) -> RequestBuilder {
+        let url = format!("{}{path}", self.base_url);
+        let request = self.http.post(url).header("origin", &self.base_url);
+        request.header("cookie", &self.cookie).json(body)
     }
 
     fn get(&self, path: &str) -> RequestBuilder {
@@ -178,32 +180,14 @@ async fn provider() -> String {
 }
 
 /// What a call costs directly and through the proxy: milliseconds at the median.
-async fn proxied(served: &Served, member: &Member) -> (f64, f64) {
+async fn proxied(member: &Member) -> (f64, f64) {
     let base_url = provider().await;
     let settings = json!({
         "provider": "openai-compatible", "base_url": base_url, "private_host": true, "projects": ["bench"],
         "models": [{ "name": "gpt-*", "price": { "input": 1.0, "output": 1.0 } }],
     });
     let key = json!({ "name": "stub", "settings": settings, "secret": "sk-stub" });
-    let cookie = async {
-        let credentials = json!({ "name": "ada", "password": PASSWORD });
-        let asked = member.http.post(format!("{}/api/session", served.base_url));
-        let answer = asked
-            .header("origin", &served.base_url)
-            .json(&credentials)
-            .send()
-            .await;
-        let answer = answer.expect("an answer");
-        let cookie = answer.headers()["set-cookie"].to_str().expect("text");
-        cookie.split(';').next().expect("a cookie").to_owned()
-    };
-    let add = member.http.post(format!("{}/api/keys", served.base_url));
-    granted(
-        add.header("origin", &served.base_url)
-            .header("cookie", cookie.await)
-            .json(&key),
-    )
-    .await;
+    granted(member.post_in_page("/api/keys", &key)).await;
     let body =
         json!({ "model": "gpt-5", "max_tokens": 5, "messages": [{ "role": "user", "content": "Yes?" }] });
     let (mut direct, mut through) = (Vec::new(), Vec::new());
@@ -234,19 +218,19 @@ async fn load(served: &Served, member: &Member) {
         ids.push(run["id"].as_str().expect("an id").to_owned());
     }
     let received = Arc::new(AtomicU64::new(0));
+    let path = format!("/api/runs/{}/events", ids[0]);
+    // One after the other: of one member's requests the server answers fewer at a time.
     for _ in 0..WATCHERS {
-        let (member, received) = (member.clone(), Arc::clone(&received));
-        let path = format!("/api/runs/{}/events", ids[0]);
+        let answer = member.get(&path).send().await.expect("an answer");
+        assert_eq!(answer.status(), 200, "everybody watches");
+        let received = Arc::clone(&received);
         tokio::spawn(async move {
-            let answer = member.get(&path).send().await.expect("an answer");
             let mut pieces = answer.bytes_stream();
             while let Some(Ok(piece)) = pieces.next().await {
                 received.fetch_add(piece.len() as u64, Relaxed);
             }
         });
     }
-    // Until they are connected.
-    tokio::time::sleep(Duration::from_secs(3)).await;
     let before = received.load(Relaxed);
     let began = Instant::now();
     let readers = (0..READERS).map(|reader| {
@@ -291,7 +275,7 @@ fn main() {
         let folder = tempfile::tempdir().expect("a folder");
         let served = Served::start(folder.path());
         let member = Member::sign_in(&served.base_url).await;
-        let (direct, through) = proxied(&served, &member).await;
+        let (direct, through) = proxied(&member).await;
         println!(
             "a call to a provider     {direct:.2} ms directly, {through:.2} ms through the proxy, {:.2} ms more",
             through - direct

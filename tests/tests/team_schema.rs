@@ -10,11 +10,15 @@
 
 mod team_server;
 
+#[path = "team_server/database.rs"]
+mod database;
+
 use std::fs;
 use std::process::Command;
 
 use capo_tests::program::Server;
 use capo_tests::tools::named;
+use database::database_on;
 use serde_json::json;
 use team_server::{PASSWORD, create_user, enter, made, serving, token};
 use tempfile::TempDir;
@@ -67,13 +71,20 @@ struct Team {
 }
 
 impl Team {
-    /// None where there is no Schemathesis.
-    fn new() -> Option<Self> {
+    /// With the database at an address, else one of its own; none where there is no Schemathesis.
+    fn new(database: Option<&str>) -> Option<Self> {
         let program = named("CAPO_SCHEMATHESIS")?;
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
-        create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
-        let server = Server::start(serving(&data, "127.0.0.1:0").args(["--rate", "0"]));
+        let database = database.map_or_else(Vec::new, |database| vec!["--database", database]);
+        create_user(
+            &data,
+            &[&["ada", "--admin"], database.as_slice()].concat(),
+            PASSWORD,
+        )
+        .expect_code(0);
+        let mut serve = serving(&data, "127.0.0.1:0");
+        let server = Server::start(serve.args(["--rate", "0"]).args(database));
         let cookie = enter(&server, "ada");
         let token = token(&server, &cookie);
         let project = json!({ "name": "desk", "title": "Desk" });
@@ -133,22 +144,27 @@ impl Team {
 
 #[test]
 fn who_is_signed_out_gets_what_the_document_says() {
-    let Some(team) = Team::new() else { return };
+    let Some(team) = Team::new(None) else { return };
     team.holds(&[], &[]);
     team.server.stop();
 }
 
 #[test]
 fn a_program_gets_what_the_document_says() {
-    let Some(team) = Team::new() else { return };
+    let Some(team) = Team::new(None) else { return };
     let token = format!("Authorization: Bearer {}", team.token);
     team.holds(&[token], &["delete_run"]);
     team.server.stop();
 }
 
 #[test]
-fn who_is_signed_in_gets_what_the_document_says() {
-    let Some(team) = Team::new() else { return };
+fn who_is_signed_in_gets_what_the_document_says_of_postgres() {
+    let Some(server) = named("CAPO_TEST_POSTGRES") else {
+        return;
+    };
+    let Some(team) = Team::new(Some(&database_on(&server))) else {
+        return;
+    };
     let headers = [
         format!("Cookie: {}", team.cookie),
         format!("Origin: {}", team.server.base_url),

@@ -8,6 +8,8 @@
 
 mod team_server;
 
+#[path = "team_server/database.rs"]
+mod database;
 #[path = "team_server/postgres.rs"]
 mod postgres;
 #[path = "team_server/shared_key.rs"]
@@ -30,8 +32,9 @@ use capo_tests::program::{Running, Server, command, read, run, wait_until};
 use capo_tests::stub::Stub;
 use capo_tests::study::Study;
 use capo_tests::tools::named;
+use database::{database_on, psql};
 use nix::sys::signal::Signal;
-use postgres::{OnSmallDisk, Postgres, database_on, psql};
+use postgres::{OnSmallDisk, Postgres};
 use serde_json::{Value, json};
 use shared_key::{SECRET, shared_key};
 use team_server::{PASSWORD, ask, create_user, serving};

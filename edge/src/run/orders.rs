@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_api::{RunOrder, RunStage, RunWish};
-use capo_core::journal::{Event, parse_line};
 use capo_hosted::{by_hand, steering};
 use worker::Delay;
 use worker::wasm_bindgen_futures::spawn_local;
@@ -76,14 +75,8 @@ impl RunObject {
         let project = kept.shown().project.clone();
         let prepared = prepare(&self.env, (&project, by), text, &files).await?;
         let (prepared, _) = prepared.map_err(Refusal::invalid)?;
-        if let Some((_, first)) = kept.lines(0, 1)?.pop()
-            && let Ok(Event::Study(begun)) = parse_line(&first, 1)
-            && !begun.is_of(&prepared.setup.problem.id())
-        {
-            return Err(Refusal::invalid(
-                "The run was begun with another study: only what does not change its results may be changed, such as its \
-                 budget, prices and concurrency. Start another run with this one.",
-            ));
+        if let Some((_, first)) = kept.lines(0, 1)?.pop() {
+            prepared.goes_on_from(&first).map_err(Refusal::invalid)?;
         }
         // Asked now, for others may have resumed it meanwhile.
         let rests = matches!(

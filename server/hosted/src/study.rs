@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use capo_api::REWRITER;
 use capo_core::control::Control;
+use capo_core::journal::{Event, parse_line};
 use capo_core::notice::Observer;
 use capo_core::study::{Format, Rounds, Study};
 use capo_gateway::SharedKey;
@@ -98,6 +99,21 @@ impl Prepared {
         }
         check_size(setup.problem.study())?;
         Ok(Self { setup })
+    }
+
+    /// Refuses to go on with a journal whose first line is another study's.
+    ///
+    /// # Errors
+    /// What may be changed while a run goes on.
+    pub fn goes_on_from(&self, first: &str) -> Result<(), String> {
+        match parse_line(first, 1) {
+            Ok(Event::Study(begun)) if !begun.is_of(&self.setup.problem.id()) => Err(
+                "The run was begun with another study: only what does not change its results may be changed, such as its \
+                 budget, prices and concurrency. Start another run with this one."
+                    .to_owned(),
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Ids of the trainings whose rewriters it asks.

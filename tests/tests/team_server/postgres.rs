@@ -5,32 +5,14 @@ use std::io::{self, ErrorKind};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::UNIX_EPOCH;
 
-use capo_tests::program::{Ended, Running, read, run, wait_until};
+use capo_tests::program::{Running, read, run, wait_until};
 use capo_tests::tools::named;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::database::{asked, psql};
 use crate::small_disk::with_small_disk;
-
-fn asked(database: &str, statement: &str) -> Ended {
-    let mut psql = Command::new("psql");
-    psql.args([database, "--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]);
-    run(psql.args(["--command", statement]))
-}
-
-/// What a database answers to a statement.
-pub(crate) fn psql(database: &str, statement: &str) -> String {
-    asked(database, statement).expect_code(0).stdout
-}
-
-/// A new database on a server, by the server's address.
-pub(crate) fn database_on(server: &str) -> String {
-    let name = format!("capo_workers_{}", UNIX_EPOCH.elapsed().unwrap().as_micros());
-    psql(&format!("{server}postgres"), &format!("CREATE DATABASE {name}"));
-    format!("{server}{name}")
-}
 
 /// A server of PostgreSQL that is there to be restarted, as `CAPO_TEST_POSTGRES_TO_RESTART` describes it.
 pub(crate) struct Postgres(Value);

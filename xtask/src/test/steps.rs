@@ -113,7 +113,7 @@ impl Step {
             Self::Firefox => [Self::EndToEnd.tools(workspace)?, vec![Tool::Firefox]].concat(),
             Self::Litellm => vec![Tool::Nextest, Tool::Litellm],
             Self::Optimisers => vec![Tool::Nextest, Tool::Optimisers],
-            Self::Schemathesis => vec![Tool::Nextest, Tool::Schemathesis],
+            Self::Schemathesis => vec![Tool::Nextest, Tool::Postgres, Tool::Schemathesis],
             Self::Packaging => vec![Tool::PackagingLints],
             Self::Imports | Self::Doctests | Self::Rustdoc | Self::Docs => Vec::new(),
         })
@@ -153,9 +153,13 @@ impl Step {
             Self::Optimisers => gate.nextest("end-to-end", "binary(optimisers)", |cargo| {
                 cargo.env("CAPO_OPTIMISERS", gate.toolbox.optimisers_python());
             }),
-            Self::Schemathesis => gate.nextest("end-to-end", "binary(team_schema)", |cargo| {
-                cargo.env("CAPO_SCHEMATHESIS", gate.toolbox.schemathesis());
-            }),
+            Self::Schemathesis => {
+                let postgres = Postgres::start()?;
+                gate.nextest("end-to-end", "binary(team_schema)", |cargo| {
+                    cargo.env("CAPO_SCHEMATHESIS", gate.toolbox.schemathesis());
+                    cargo.env("CAPO_TEST_POSTGRES", postgres.address());
+                })
+            }
             Self::Packaging => {
                 packaging::check(gate.workspace, &gate.toolbox)?;
                 Ok(Outcome::Passed)

@@ -209,24 +209,16 @@ pub(super) async fn check(
     let checked = in_background(reader, move || {
         let prepared = Prepared::new(&study, &files)?;
         prepared.check_models(&keys)?;
-        let problem = &prepared.setup.problem;
-        if let Some(first) = journal
-            && let Ok(Event::Study(begun)) = parse_line(&first, 1)
-            && !begun.is_of(&problem.id())
-        {
-            return Err(
-                "The run was begun with another study: only what does not change its results may be \
-                        changed, such as its budget, prices and concurrency. Start another run with this one."
-                    .to_owned(),
-            );
+        if let Some(first) = journal {
+            prepared.goes_on_from(&first)?;
         }
-        Ok(Facts {
+        Ok::<_, String>(Facts {
             rewriters: prepared.rewriters(),
-            ..Facts::of(problem.study())
+            ..Facts::of(prepared.setup.problem.study())
         })
     })
     .await?;
-    let facts = checked.map_err(|error: String| Refusal::invalid(error))?;
+    let facts = checked.map_err(Refusal::invalid)?;
     for training in &facts.rewriters {
         super::checkpoints::with_checkpoint(server, project, training).await?;
     }

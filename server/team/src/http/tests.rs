@@ -97,11 +97,13 @@ impl Team {
         assert!(store.is_master(&master).await.unwrap());
         let trainings = tempfile::tempdir().unwrap();
         let now = clock.clone();
+        let model = axum::routing::any(async || axum::Json(json!({})));
         let settings = Settings {
             set_up: Some(set_up.clone()),
             master: Some(master.clone()),
             files: Some(Files::in_folder(folder.path()).unwrap()),
             trainings: Some(by_shell("cat; exit 3", trainings.path())),
+            models: Some(Router::new().route("/v1/{*rest}", model)),
             ..Settings::default()
         };
         let server = Server::new(store.clone(), move || now.load(Relaxed), settings).unwrap();

@@ -34,6 +34,7 @@ mod training_work;
 mod trainings;
 mod workers;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -183,17 +184,29 @@ pub enum StoreError {
 impl StoreError {
     /// Whether there is no more room for it.
     pub(crate) fn is_full(&self) -> bool {
+        self.has_code(&[SQLITE_FULL, POSTGRES_FULL])
+    }
+
+    /// Whether a text has the character NUL, which PostgreSQL neither keeps nor compares with what it keeps.
+    pub(crate) fn is_unkept(&self) -> bool {
+        self.has_code(&[POSTGRES_UNKEPT])
+    }
+
+    fn has_code(&self, codes: &[&str]) -> bool {
         let code = match self {
             Self::Database(sqlx::Error::Database(said)) => said.code(),
             _ => None,
         };
-        code.is_some_and(|code| [SQLITE_FULL, POSTGRES_FULL].contains(&&*code))
+        code.is_some_and(|code| codes.contains(&&*code))
     }
 }
 
 /// By which the databases say that the disk is full.
 const SQLITE_FULL: &str = "13";
 const POSTGRES_FULL: &str = "53100";
+
+/// By which PostgreSQL says that its encoding does not have a character.
+const POSTGRES_UNKEPT: &str = "22021";
 
 /// A database of the team server.
 #[derive(Debug, Clone)]
@@ -292,12 +305,19 @@ impl Store {
         })
     }
 
-    /// The database in a file of a folder.
+    /// The database in a file of a folder, which is made for this account alone.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub async fn in_folder(folder: &Path) -> Result<Self, StoreError> {
-        Self::open(&format!("sqlite:{}", folder.join("capo.db").display())).await
+        let path = folder.join("capo.db");
+        let mut file = File::options();
+        file.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+        // One that is there keeps its mode, and why none can be made SQLite says.
+        let _ = file.open(&path);
+        Self::open(&format!("sqlite:{}", path.display())).await
     }
 
     /// Whether the database answers.

@@ -746,6 +746,18 @@ async fn a_path_has_any_characters() {
     assert!(odd.join("capo.db").exists());
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_database_in_a_folder_is_nobody_elses() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let _store = Store::in_folder(folder.path()).await.unwrap();
+    for name in ["capo.db", "capo.db-wal", "capo.db-shm"] {
+        let file = std::fs::metadata(folder.path().join(name)).unwrap();
+        assert_eq!(file.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{ALL, PASSWORD, STUDY, Team};
+use super::{ALL, PASSWORD, STUDY, Team, Who};
 use crate::http::openapi;
 use crate::store::Store;
 use crate::store::tests::on_each_database;
 
 /// A route with what everybody gets, in the order of [`ALL`].
-pub(super) type Row = (&'static str, &'static str, Value, [u16; 8]);
+type Row = (&'static str, &'static str, Value, [u16; 8]);
 
 /// All routes, each with what everybody gets, in the order of [`ALL`], and with what is sent. Who is not signed in gets 401,
 /// who has no role in a project 404, who has too small a one 403; tokens do nothing that concerns accounts. `read` is what
@@ -99,10 +99,9 @@ POST   edit 200                        /api/projects/alpha/trainings/TRAINING/or
 GET    read                            /api/projects/alpha/trainings/TRAINING/events
 GET    read                            /api/projects/alpha/trainings/TRAINING/checkpoints
 GET    read                            /api/projects/alpha/trainings/TRAINING/checkpoints/2
-# This team has no models of its own.
-GET    404                             /api/models/v1/models
-GET    404                             /api/models/v1/models/desk
-POST   404                             /api/models/v1/chat/completions {}
+GET    401 200 200 200 200 200 200 200 /api/models/v1/models
+GET    401 200 200 200 200 200 200 200 /api/models/v1/models/desk
+POST   401 200 200 200 200 200 403 200 /api/models/v1/chat/completions {}
 "#;
 
 pub(super) fn table() -> Vec<Row> {
@@ -110,6 +109,44 @@ pub(super) fn table() -> Vec<Row> {
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
     rows.map(row).collect()
+}
+
+/// What else names something that belongs to a project, mostly in what is sent.
+pub(super) fn naming() -> Vec<Row> {
+    let asks_rewriter =
+        format!("{STUDY}\n[models.rewriter]\nprovider = \"local\"\nmodel = \"training:TRAINING\"\n");
+    let start = json!({ "from": "training", "training": "TRAINING", "step": 2 });
+    let rows = [
+        ("GET", "/api/runs?project=alpha", Value::Null),
+        ("PUT", "/api/projects/alpha/files/FILE", Value::Null),
+        (
+            "POST",
+            "/api/projects/alpha/runs",
+            json!({ "name": "Second", "study": STUDY, "files": { "rows.csv": "FILE" } }),
+        ),
+        (
+            "POST",
+            "/api/projects/alpha/runs",
+            json!({ "name": "Second", "study": asks_rewriter }),
+        ),
+        (
+            "POST",
+            "/api/projects/alpha/journals?name=Mine&files=%7B%22rows.csv%22:%22FILE%22%7D",
+            Value::Null,
+        ),
+        (
+            "POST",
+            "/api/projects/alpha/prompts/greeting/versions",
+            json!({ "run": "LEARNED" }),
+        ),
+        (
+            "POST",
+            "/api/projects/alpha/trainings",
+            json!({ "name": "Third", "kind": "grpo", "start": start, "study": STUDY }),
+        ),
+    ];
+    let row = |(method, path, body)| (method, path, body, [0; 8]);
+    rows.into_iter().map(row).collect()
 }
 
 fn row(line: &'static str) -> Row {
@@ -174,6 +211,35 @@ async fn everybody_gets_from_every_route_what_they_may(store: Store) {
                     document["detail"]
                         .as_str()
                         .is_some_and(|detail| !detail.is_empty())
+                );
+            }
+        }
+    }
+}
+
+on_each_database!(a_zero_character_breaks_nothing);
+async fn a_zero_character_breaks_nothing(store: Store) {
+    let described = serde_json::to_value(openapi()).unwrap();
+    let team = Team::on(store).await;
+    let names = "alpha candidate canary greeting openai sam vera".split(' ');
+    let ids = team.ids.iter().map(|(name, _)| *name);
+    for name in ids.chain(names) {
+        for (method, path, body, _) in table().into_iter().chain(naming()) {
+            // In an address, too, a document of JSON has it escaped.
+            let there = path.replace(&format!("%22{name}"), r"%22%5Cu0000");
+            let there = there.replace(name, "%00");
+            let plain = (path.to_owned(), body.to_string());
+            let sent = plain.1.replace(name, r"\u0000");
+            for request in [(there, plain.1.clone()), (path.to_owned(), sent)] {
+                if request == plain {
+                    continue;
+                }
+                let (there, sent) = request;
+                let body = serde_json::from_str(&sent).unwrap();
+                let (status, document) = team.ask(Who::Root, method, &there, body).await;
+                assert!(
+                    status < 500 && declares(&described, method, &there, status),
+                    "{method} {there} {sent}: {status} {document}"
                 );
             }
         }

@@ -1,6 +1,6 @@
 //! What a project has, asked for by a member of another one.
 
-use super::routes::{Row, table};
+use super::routes::{naming, table};
 use super::*;
 use crate::store::tests::on_each_database;
 
@@ -23,44 +23,6 @@ const ABSENT: [(&str, &str); 14] = [
 ];
 const NO_ID: &str = "00000000000000000000000000000000";
 const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-
-/// What else names something that belongs to a project, mostly in what is sent.
-fn naming() -> Vec<Row> {
-    let asks_rewriter =
-        format!("{STUDY}\n[models.rewriter]\nprovider = \"local\"\nmodel = \"training:TRAINING\"\n");
-    let start = json!({ "from": "training", "training": "TRAINING", "step": 2 });
-    let rows = [
-        ("GET", "/api/runs?project=alpha", Value::Null),
-        ("PUT", "/api/projects/alpha/files/FILE", Value::Null),
-        (
-            "POST",
-            "/api/projects/alpha/runs",
-            json!({ "name": "Second", "study": STUDY, "files": { "rows.csv": "FILE" } }),
-        ),
-        (
-            "POST",
-            "/api/projects/alpha/runs",
-            json!({ "name": "Second", "study": asks_rewriter }),
-        ),
-        (
-            "POST",
-            "/api/projects/alpha/journals?name=Mine&files=%7B%22rows.csv%22:%22FILE%22%7D",
-            Value::Null,
-        ),
-        (
-            "POST",
-            "/api/projects/alpha/prompts/greeting/versions",
-            json!({ "run": "LEARNED" }),
-        ),
-        (
-            "POST",
-            "/api/projects/alpha/trainings",
-            json!({ "name": "Third", "kind": "grpo", "start": start, "study": STUDY }),
-        ),
-    ];
-    let row = |(method, path, body)| (method, path, body, [0; 8]);
-    rows.into_iter().map(row).collect()
-}
 
 on_each_database!(what_another_project_has_is_answered_for_as_what_is_not_there);
 async fn what_another_project_has_is_answered_for_as_what_is_not_there(store: Store) {

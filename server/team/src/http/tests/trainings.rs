@@ -6,6 +6,7 @@ use axum::Extension;
 use capo_api::{RunStage, TrainingKind, TrainingStart, TrainingState};
 
 use super::*;
+use crate::store::tests::on_each_database;
 use crate::store::{AddedTraining, NotKept, Project, Training};
 use crate::trainings::Offered;
 
@@ -318,9 +319,9 @@ async fn a_server_that_trains_nothing_says_so() {
     assert_eq!(problem["type"], "/problems/no-trainings");
 }
 
-#[tokio::test]
-async fn a_log_is_watched_from_any_line() {
-    let team = Team::new().await;
+on_each_database!(a_log_is_watched_from_any_line);
+async fn a_log_is_watched_from_any_line(store: Store) {
+    let team = Team::on(store).await;
     let (lease, training) = team.store.claim_training(NOW, NOW + DAY).await.unwrap().unwrap();
     let append = async |lines: [&str; 2], reached| -> Result<(), NotKept> {
         let lines = lines.map(str::to_owned);
