@@ -1,5 +1,6 @@
 //! Bodies of requests.
 
+use capo_core::study::suggest;
 use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -38,8 +39,11 @@ pub(crate) async fn bounded(request: &mut Request, most: usize) -> Result<Vec<u8
 /// The document that a request brings.
 pub(crate) async fn document<T: DeserializeOwned>(request: &mut Request) -> Result<T, Refusal> {
     let body = bounded(request, MOST_DOCUMENT).await?;
-    serde_json::from_slice(&body).map_err(|error| match error.classify() {
-        Category::Data => Refusal::invalid(error.to_string()),
-        _ => Refusal::unreadable(&error.to_string()),
+    serde_json::from_slice(&body).map_err(|error| {
+        let told = suggest(&error.to_string());
+        match error.classify() {
+            Category::Data => Refusal::invalid(told),
+            _ => Refusal::unreadable(&told),
+        }
     })
 }

@@ -201,15 +201,10 @@ impl<'a> Builder<'a> {
     pub fn missing(&self, models: &IndexMap<Role, Value>) -> Vec<BuildError> {
         models
             .iter()
-            .filter_map(|(&role, table)| {
-                let wrong = |message: String| BuildError::Spec { role, message };
-                match ModelSpec::parse(table) {
-                    Ok(spec) if matches!(spec.provider.get().access(), Access::Local) => {
-                        check_written(role, &spec).err().map(wrong)
-                    }
-                    Ok(spec) => self.single(role, &spec).err(),
-                    Err(message) => Some(wrong(message)),
-                }
+            .filter_map(|(&role, table)| match ModelSpec::parse(table) {
+                Ok(spec) if spec.is_local() => None,
+                Ok(spec) => self.single(role, &spec).err(),
+                Err(message) => Some(BuildError::Spec { role, message }),
             })
             .collect()
     }
@@ -637,14 +632,6 @@ mod tests {
             (Role::Rewriter, json!({ "provider": "local", "model": "nowhere" })),
             (Role::Embeddings, openai(json!({ "api_key_env": "OF_VECTORS" }))),
         ]);
-        for role in [Role::Agent, Role::Critic, Role::Judge] {
-            let alone = IndexMap::from([(role, tables[&Role::Rewriter].clone())]);
-            let missing = Builder::new(&BTreeMap::<String, String>::new()).missing(&alone);
-            let [error] = missing.as_slice() else {
-                unreachable!("{missing:?}")
-            };
-            assert!(error.to_string().contains("the role `rewriter` alone"), "{error}");
-        }
         let keys = BTreeMap::from([("OPENAI_API_KEY".to_owned(), KEY.to_owned())]);
         let missing = Builder::new(&keys).missing(&tables);
         let said: Vec<String> = missing.iter().map(ToString::to_string).collect();

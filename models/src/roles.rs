@@ -103,7 +103,7 @@ impl Serves for Value {
 
 impl Serves for ModelSpec {
     fn only_rewrites(&self) -> bool {
-        self.provider.get().name == LOCAL || self.rewrite_form == Some(RewriteForm::Learned)
+        self.is_local() || self.rewrite_form == Some(RewriteForm::Learned)
     }
 }
 

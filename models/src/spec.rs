@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::effort::ReasoningEffort;
 use crate::limiter::MOST_IN_BATCH;
 use crate::prices::Price;
-use crate::providers::{Access, PROVIDERS, Provider};
+use crate::providers::{LOCAL, PROVIDERS, Provider};
 
 /// The most calls under way at once where a table does not say.
 pub(crate) const CONCURRENCY: usize = 16;
@@ -105,6 +105,11 @@ impl ModelSpec {
         Ok(spec)
     }
 
+    /// Whether this process serves it from weights of its own.
+    pub fn is_local(&self) -> bool {
+        self.provider.get().name == LOCAL
+    }
+
     /// The most calls under way at once.
     pub(crate) fn most_calls(&self) -> usize {
         let usual = if self.batch { MOST_IN_BATCH } else { CONCURRENCY };
@@ -176,7 +181,7 @@ impl ModelSpec {
         } else {
             misplaced.extend(of_simulated);
         }
-        if matches!(provider.access(), Access::Local) {
+        if self.is_local() {
             misplaced.push(("price", self.price.is_some()));
         }
         misplaced

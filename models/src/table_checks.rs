@@ -9,7 +9,6 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::error::BuildError;
-use crate::providers::LOCAL;
 use crate::spec::{HeaderText, ModelSpec};
 
 /// Refuses the `[models.ROLE]` tables of a study that do not read, and those with a key in them. Nothing of a key is repeated. What a provider would refuse is not asked, so that a
@@ -43,7 +42,7 @@ pub(crate) fn check_written(role: Role, spec: &ModelSpec) -> Result<(), String> 
             "`batch` is for the agent alone: everybody else would keep it waiting for a day".to_owned(),
         );
     }
-    if spec.provider.get().name == LOCAL && role != Role::Rewriter {
+    if spec.is_local() && role != Role::Rewriter {
         return Err(
             "provider `local` serves the role `rewriter` alone: it rewrites prompts and does nothing else"
                 .to_owned(),

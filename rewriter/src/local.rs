@@ -13,6 +13,7 @@ use capo_core::llm::{
     AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish as AnswerFinish, Llm,
     LlmError, Message, RewriteForm,
 };
+use capo_core::study::suggest;
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::LocalBoxFuture;
@@ -223,8 +224,10 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         };
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
         for (number, line) in (1..).zip(whole.lines()) {
-            let sample: Sample = serde_json::from_str(line)
-                .map_err(|why| FileError::content(file, format!("line {number} is no sample: {why}")))?;
+            let sample: Sample = serde_json::from_str(line).map_err(|why| {
+                let why = suggest(&why.to_string());
+                FileError::content(file, format!("line {number} is no sample: {why}"))
+            })?;
             self.samples.get_mut().insert(sample.seed, sample);
         }
         if whole.len() < text.len() {

@@ -179,10 +179,16 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut beside = path.clone().into_os_string();
     beside.push(format!(".{}.new", std::process::id()));
     let beside = PathBuf::from(beside);
-    let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
+    let there = fs::metadata(&path).ok();
+    let mut options = OpenOptions::new();
+    // Whoever may not read what was there is not to read what takes its place, at no moment.
+    #[cfg(unix)]
+    if there.is_some() {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let file = options.write(true).create_new(true).open(&beside)?;
     let put = |mut file: File| {
-        // Whoever may not read what was there is not to read what takes its place.
-        if let Ok(there) = fs::metadata(&path) {
+        if let Some(there) = &there {
             file.set_permissions(there.permissions())?;
         }
         file.write_all(contents)?;

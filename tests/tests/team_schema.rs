@@ -1,7 +1,8 @@
 //! The team server's API, held against its own description: Schemathesis makes requests of the document, sound ones and
 //! broken ones, and reads the answers.
 //!
-//! Of `cargo xtask test --all`, which installs it and names it in `CAPO_SCHEMATHESIS`.
+//! Of `cargo xtask test --all`, which installs it and names it in `CAPO_SCHEMATHESIS`, and a server of PostgreSQL in
+//! `CAPO_TEST_POSTGRES`.
 
 #![expect(
     clippy::unwrap_used,
@@ -158,13 +159,20 @@ fn a_program_gets_what_the_document_says() {
 }
 
 #[test]
+fn who_is_signed_in_gets_what_the_document_says() {
+    hold_signed_in(None);
+}
+
+#[test]
 fn who_is_signed_in_gets_what_the_document_says_of_postgres() {
-    let Some(server) = named("CAPO_TEST_POSTGRES") else {
-        return;
-    };
-    let Some(team) = Team::new(Some(&database_on(&server))) else {
-        return;
-    };
+    if let Some(server) = named("CAPO_TEST_POSTGRES") {
+        hold_signed_in(Some(&database_on(&server)));
+    }
+}
+
+/// Asks as who is signed in, with such a database.
+fn hold_signed_in(database: Option<&str>) {
+    let Some(team) = Team::new(database) else { return };
     let headers = [
         format!("Cookie: {}", team.cookie),
         format!("Origin: {}", team.server.base_url),

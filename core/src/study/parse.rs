@@ -10,7 +10,7 @@ use super::error::StudyError;
 use super::score::LARGEST_THRESHOLD;
 use super::setting::Setting;
 use super::suggest::nearest;
-use super::text_checks::{check_depth, check_finite};
+use super::text_checks::{check_depth, check_finite, placed};
 use super::wording::{of_table, read_toml, suggest};
 use super::{Constraint, Preset, Rounds, Study};
 
@@ -68,7 +68,9 @@ impl Study {
         }
         if format == Format::Toml {
             check_depth(text)?;
-            check_finite(text)?;
+            check_finite(text).map_err(|(key, place, problem)| {
+                StudyError::invalid(key, placed(text, Some(place), &problem))
+            })?;
         }
         let study = Self::written(text, format);
         let mut study = match settings {

@@ -115,8 +115,7 @@ fn read_value(written: &str) -> Result<Value, String> {
     }
     let text = format!("value = {written}");
     check_depth(&text).map_err(|error| error.to_string())?;
-    check_finite(&text)
-        .map_err(|_| format!("`{written}` is no number to reckon with; write a finite one"))?;
+    check_finite(&text).map_err(|(.., problem)| problem)?;
     let read = toml::from_str::<Map<String, Value>>(&text);
     let value = read.ok().filter(|read| read.len() == 1);
     match value.and_then(|mut read| read.shift_remove("value")) {
@@ -148,8 +147,13 @@ mod tests {
         ] {
             assert_eq!(read_value(written), Ok(value), "{written:?}");
         }
-        for written in ["inf", "[nan]", "{ a = -inf }", "\"open", "[1"] {
-            read_value(written).unwrap_err();
+        for written in ["inf", "[nan]", "{ a = -inf }", "[2026-11-27]", "\"open", "[1"] {
+            let problem = read_value(written).unwrap_err();
+            assert_eq!(
+                problem.contains("is a date"),
+                written.contains("2026"),
+                "{problem}"
+            );
         }
         let problem = read_value(&"[".repeat(60_000)).unwrap_err();
         assert!(problem.contains("brackets are open"), "{problem}");

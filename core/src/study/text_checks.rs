@@ -43,8 +43,9 @@ pub(super) fn check_depth(text: &str) -> Result<(), StudyError> {
 }
 
 /// Refuses NaN, infinity and dates wherever they stand. Tables that belong to a workload, a model or a method are
-/// kept as JSON, which has none of these: the numbers would read as if the key were not there.
-pub(super) fn check_finite(text: &str) -> Result<(), StudyError> {
+/// kept as JSON, which has none of these: the numbers would read as if the key were not there. The first one is told of by
+/// its key and its place, and what is wrong with it.
+pub(super) fn check_finite(text: &str) -> Result<(), (String, Range<usize>, String)> {
     // What is no TOML is told better by the reader of the study.
     let Ok(document) = DeTable::parse(text) else {
         return Ok(());
@@ -57,11 +58,11 @@ pub(super) fn check_finite(text: &str) -> Result<(), StudyError> {
         Some((span, key)) => {
             let written = text.get(span.clone()).unwrap_or("it").trim().to_owned();
             let problem = if written.parse::<toml::value::Datetime>().is_ok() {
-                format!("`{written}` is a date or a time, of which a study has none; put it in quotes")
+                format!("`{written}` is a date or a time, of which a study has none; a text stands in quotes")
             } else {
                 format!("`{written}` is no number to reckon with; write a finite one, or leave the key out")
             };
-            Err(StudyError::invalid(key, placed(text, Some(span), &problem)))
+            Err((key, span, problem))
         }
     }
 }

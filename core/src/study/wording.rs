@@ -82,10 +82,11 @@ fn of_reader(message: &str) -> Option<String> {
         "number out of range" => "the number is too large to reckon with",
         "expected value" => "expected a value",
         "expected ident" => "expected a value; without quotes the only words are true, false and null",
-        "invalid escape"
-        | "invalid unicode code point"
-        | "lone leading surrogate in hex escape"
-        | "unexpected end of hex escape" => {
+        "invalid unicode code point" => "this is not UTF-8; save the file as UTF-8",
+        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
+            "half of a pair of \\u escapes stands alone"
+        }
+        "invalid escape" => {
             "after a backslash a text goes on with one of \" \\ / b f n r t, or with u and four hexadecimal digits"
         }
         "key must be a string" => "a key must be a text in quotes",
@@ -176,7 +177,10 @@ pub fn told_of_toml(text: &str, error: &toml::de::Error) -> String {
     let mut told = suggest(error.message());
     let written = error.span().and_then(|span| text.get(span));
     if written.is_some_and(|written| written.parse::<toml::value::Datetime>().is_ok()) {
-        told = told.replacen("found a table", "found a date or a time; put it in quotes", 1);
+        told = told.replacen("found a table", "found a date or a time", 1);
+        if told.starts_with("expected a text") {
+            told += "; put it in quotes";
+        }
     }
     let is_of_value = ["expected ", "unknown value ", "this is no "];
     let is_of_value = is_of_value.iter().any(|start| told.starts_with(start));
@@ -191,6 +195,9 @@ pub fn told_of_toml(text: &str, error: &toml::de::Error) -> String {
     placed(text, error.span(), &told)
 }
 
+/// Keys that hold lists of tables.
+const LISTS: [&str; 2] = ["constraint", "price"];
+
 /// A list in place of a table is read as the values of the table's keys; what is told then is of the first one.
 pub(super) fn of_table(key: String, told: String) -> (String, String) {
     let is_of_first = told.contains("found a table")
@@ -198,7 +205,7 @@ pub(super) fn of_table(key: String, told: String) -> (String, String) {
             .iter()
             .any(|start| told.starts_with(start));
     match key.strip_suffix("[0]") {
-        Some(table) if is_of_first && !table.contains(['.', '[']) => {
+        Some(table) if is_of_first && !table.contains(['.', '[']) && !LISTS.contains(&table) => {
             (table.to_owned(), "expected a table, found a list".to_owned())
         }
         _ => (key, told),
@@ -402,6 +409,14 @@ mod tests {
                 "it is nested too deeply at line 1 column 128",
             ),
             (
+                "invalid unicode code point at line 2 column 7",
+                "this is not UTF-8; save the file as UTF-8 at line 2 column 7",
+            ),
+            (
+                "unexpected end of hex escape at line 1 column 8",
+                "half of a pair of \\u escapes stands alone at line 1 column 8",
+            ),
+            (
                 "unknown field `metrc`, expected one of `metric`, `scale`",
                 "unknown field `metrc`, expected one of `metric`, `scale`; did you mean `metric`?",
             ),
@@ -422,6 +437,10 @@ mod tests {
             assert_eq!(key_at(text, &(start..start + value.len())).as_deref(), Some(key));
         }
         assert_eq!(key_at("a = 1", &(4..5)).as_deref(), Some("a"));
+        for (key, of) in [("study[0]", "study"), ("constraint[0]", "constraint[0]")] {
+            let told = "expected a table, found a list of 0".to_owned();
+            assert_eq!(of_table(key.to_owned(), told).0, of);
+        }
         assert_eq!(key_at("a = [", &(4..5)), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use capo_core::study::suggest;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -12,7 +13,7 @@ pub(super) const LARGEST: usize = 1 << 31;
 
 pub(crate) fn read_json(path: &Path) -> Result<Value, FileError> {
     let text = std::fs::read_to_string(path).map_err(FileError::io(path))?;
-    serde_json::from_str(&text).map_err(|why| FileError::content(path, why))
+    serde_json::from_str(&text).map_err(|why| FileError::content(path, suggest(&why.to_string())))
 }
 
 /// A table of a JSON file whose entries are read by name.

@@ -12,7 +12,7 @@ use capo_gateway::SharedKey;
 use capo_models::gate::{Gate, Route};
 use capo_models::local_models::LocalModels;
 use capo_models::prices::PriceTable;
-use capo_models::providers::{LOCAL, Provider};
+use capo_models::providers::Provider;
 use capo_models::{Builder, ModelSpec, Models, Secret, Setup, check_tables};
 use capo_workloads::files::MemoryFiles;
 use serde::Deserialize;
@@ -89,7 +89,7 @@ impl Prepared {
             capo_workloads::build(&study.workload, files, seed).map_err(|error| error.to_string())?;
         let setup = Setup::new(study, workloads).map_err(|error| error.to_string())?;
         for (role, spec) in &setup.specs {
-            if spec.provider.get().name == LOCAL && trained(spec).is_none() {
+            if spec.is_local() && trained(spec).is_none() {
                 return Err(format!(
                     "models.{role}: of models of its own the server runs the rewriters of its trainings alone, as model = \
                      \"{REWRITER}ID\"; serve another one with `capo rewriter serve` and have an administrator add its \
@@ -118,11 +118,7 @@ impl Prepared {
 
     /// Ids of the trainings whose rewriters it asks.
     pub fn rewriters(&self) -> Vec<String> {
-        let named = self
-            .setup
-            .specs
-            .values()
-            .filter(|spec| spec.provider.get().name == LOCAL);
+        let named = self.setup.specs.values().filter(|spec| spec.is_local());
         named.filter_map(trained).map(str::to_owned).collect()
     }
 

@@ -11,7 +11,6 @@ use capo_core::study::differences;
 use capo_models::expected::{Expected, Figure};
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
-use capo_models::providers::LOCAL;
 use capo_models::{Builder, ModelSpec, Setup};
 use serde::Serialize;
 
@@ -132,11 +131,16 @@ pub(super) fn run(
 }
 
 /// The folder of a rewriter on this machine that is not there. None is looked for where it may be a repository of the hub,
-/// as `owner/name`.
+/// as `owner/name@revision`.
 fn without_rewriter(file: &StudyFile) -> Option<String> {
     let spec = ModelSpec::parse(file.study.models.get(&Role::Rewriter)?).ok()?;
-    let model = spec.model.filter(|_| spec.provider.get().name == LOCAL)?;
-    let may_be_repository = !model.starts_with(['.', '/']) && model.matches('/').count() == 1;
+    let model = spec.is_local().then_some(spec.model)??;
+    let parts = model
+        .split('@')
+        .next()
+        .and_then(|repository| repository.split_once('/'));
+    let may_be_repository = !model.starts_with(['.', '~'])
+        && parts.is_some_and(|(owner, name)| !owner.is_empty() && !name.is_empty() && !name.contains('/'));
     let is_there = may_be_repository || file.folder.resolve(&model).exists();
     (!is_there).then(|| format!("models.rewriter: there is no folder `{model}`"))
 }

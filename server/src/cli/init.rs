@@ -9,7 +9,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use capo_core::study::nearest;
-use capo_workloads::data::{ASKED, EXPECTED, Look, guess, template};
+use capo_workloads::data::{ASKED, EXPECTED, Format, Look, guess, template};
 use capo_workloads::files::{FileError, Files, MemoryFiles};
 use capo_workloads::{BuildError, KINDS, Kind};
 use clap::builder::PossibleValuesParser;
@@ -99,7 +99,10 @@ const RUBRIC: &str = "Does the answer tell the user what this reference tells, i
 pub(crate) fn run(args: &InitArgs) -> Result<Ending, Failure> {
     let place = match args.place.extension().and_then(OsStr::to_str) {
         Some("toml") if !args.place.is_dir() => args.place.clone(),
-        Some("csv" | "tsv" | "json" | "jsonl") if !args.place.is_dir() => {
+        _ if args.from.is_none()
+            && args.place.is_file()
+            && Format::of_path(&args.place.to_string_lossy()).is_some() =>
+        {
             return Err(Failure::usage(format!(
                 "{0} is no place for a study; for one on its rows: capo init --from {0}",
                 quoted(&args.place.to_string_lossy())

@@ -328,10 +328,14 @@ fn condensed(message: &str) -> String {
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"));
-    let mut what = words.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
+    let what = words.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
+    // What stands before it was written by who is told.
+    let (written, why) = what.split_at(what.rfind("': ").unwrap_or(what.len()));
+    let mut what = why.to_owned();
     for (jargon, words) in JARGON {
         what = what.replace(jargon, words);
     }
+    what.insert_str(0, written);
     match usage.lines().next() {
         Some(usage) => format!("{what}\nUsage: {usage}\nSee `capo --help`."),
         None => format!("{what}\nSee `capo --help`."),
@@ -392,6 +396,7 @@ mod tests {
             (&["capo", "simulate", "--latency", "nan"], "at least 0"),
             (&["capo", "simulate", "--hang", "inf"], "at least 0"),
             (&["capo", "simulate", "--host", "here"], "such as 127.0.0.1"),
+            (&["capo", "simulate", "--port", "1..=2"], "'1..=2'"),
             (&["capo", "simulate", "--model", "gpt-5"], "sim-small, sim-medium"),
         ] {
             let error = Cli::try_parse_from(line).unwrap_err();

@@ -505,9 +505,21 @@ fn what_a_run_reads_is_not_written_over() {
     place.write("seed.md", "Answer.\n");
     place.write("prices.toml", "date = \"2026-01-01\"\n");
     place.write(".env", "KEY=secret\n");
-    place
-        .capo("init rows.csv")
-        .expect(&[64], &["capo init --from rows.csv"]);
+    place.write("rows.tab", "question\tanswer\na\t1\n");
+    for (line, told) in [
+        ("init rows.csv", true),
+        ("init rows.tab", true),
+        ("init rows.csv --from rows.csv", false),
+    ] {
+        let ended = place.capo(line);
+        assert_eq!(
+            ended.stderr.contains("capo init --from rows."),
+            told,
+            "{}",
+            ended.stderr
+        );
+        assert_ne!(ended.code, 0, "{line}");
+    }
     init(&place, "own.toml", "--from rows.csv");
     let seed = place
         .read("own.toml")

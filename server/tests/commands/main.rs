@@ -208,11 +208,27 @@ fn a_dry_run_names_what_the_models_still_lack() {
     );
 
     let local = "provider = \"local\"\nmodel = \"nowhere\"\n";
-    let of_rewriter = format!("{STUDY}\n[models.rewriter]\n{local}");
-    place.write("study.toml", &of_rewriter);
-    let ended = place.capo("optimize study.toml --dry-run");
-    let line = "Missing for a run: models.rewriter: there is no folder `nowhere`";
-    assert!(ended.code == 0 && ended.stdout.contains(line), "{}", ended.stdout);
+    for (model, is_told) in [
+        ("nowhere", true),
+        ("nowhere/", true),
+        ("./nowhere", true),
+        ("~/nowhere", true),
+        ("owner/name", false),
+        ("owner/name@refs/pr/1", false),
+    ] {
+        let of_rewriter = local.replace("nowhere", model);
+        place.write(
+            "study.toml",
+            &format!("{STUDY}\n[models.rewriter]\n{of_rewriter}"),
+        );
+        let ended = place.capo("optimize study.toml --dry-run");
+        let line = format!("Missing for a run: models.rewriter: there is no folder `{model}`");
+        assert!(
+            ended.code == 0 && ended.stdout.contains(&line) == is_told,
+            "{model}: {}",
+            ended.stdout
+        );
+    }
     for role in ["agent", "critic"] {
         let study = STUDY.replace(agent, "") + &format!("\n[models.{role}]\n{local}");
         let study = if role == "agent" {

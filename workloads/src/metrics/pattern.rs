@@ -126,18 +126,8 @@ impl Family for Pattern {
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Evaluator, DefinitionError> {
-        let regex = Regex::new(&self.pattern).map_err(|error| {
-            // After the pattern with marks below it.
-            let told = error.to_string();
-            let told = match (&error, told.rsplit_once("error: ")) {
-                (regex::Error::CompiledTooBig(_), _) => {
-                    "grows too large; repeat less in it, or less often".to_owned()
-                }
-                (_, Some((_, why))) => format!("does not read: {}", why.trim_end()),
-                (_, None) => format!("does not read: {told}"),
-            };
-            DefinitionError::new("pattern", told)
-        })?;
+        let regex = Regex::new(&self.pattern)
+            .map_err(|error| DefinitionError::new("pattern", told(&self.pattern, &error)))?;
         if self.group.is_some() && self.expected.is_none() {
             return Err(DefinitionError::new("group", "has no use without `expected`"));
         }
@@ -149,6 +139,37 @@ impl Family for Pattern {
             compare: self.expected.is_some(),
         }))
     }
+}
+
+/// What is wrong with a pattern, and where in it.
+fn told(pattern: &str, error: &regex::Error) -> String {
+    if let regex::Error::CompiledTooBig(most) = error {
+        return format!("grows beyond {most} bytes; repeat less in it, or less often");
+    }
+    // After the pattern with marks below it.
+    let told = error.to_string();
+    match told.rsplit_once("error: ") {
+        Some((marked, why)) => {
+            let place = place(pattern, marked).unwrap_or_default();
+            format!("does not read{place}: {}", why.trim_end())
+        }
+        None => format!("does not read: {told}"),
+    }
+}
+
+/// Where the last marks stand below a pattern: a line alone is shown after four spaces, one of several after its number, a
+/// colon and a space.
+fn place(pattern: &str, marked: &str) -> Option<String> {
+    let lines: Vec<&str> = marked.lines().collect();
+    let is_marks = |line: &&str| line.contains('^') && line.chars().all(|letter| matches!(letter, ' ' | '^'));
+    let marks = lines.iter().rposition(is_marks)?;
+    let before = lines[marks].trim_end_matches('^').len();
+    if !pattern.contains('\n') {
+        return Some(format!(" at column {}", before - 3));
+    }
+    let (number, _) = lines[marks - 1].split_once(": ")?;
+    let column = before - number.len() - 1;
+    Some(format!(" at line {}, column {column}", number.trim()))
 }
 
 #[cfg(test)]
@@ -184,7 +205,15 @@ mod tests {
         for (definition, problem) in [
             (
                 r#"{"type": "regex", "name": "m", "pattern": "(a"}"#,
-                "unclosed group",
+                "does not read at column 1: unclosed group",
+            ),
+            (
+                r#"{"type": "regex", "name": "m", "pattern": "a\nb(c"}"#,
+                "does not read at line 2, column 2: unclosed group",
+            ),
+            (
+                r#"{"type": "regex", "name": "m", "pattern": "(a{1000}){1000}"}"#,
+                "grows beyond 10485760 bytes",
             ),
             (
                 r#"{"type": "regex", "name": "m", "pattern": "(a)", "group": 2, "expected": "x"}"#,

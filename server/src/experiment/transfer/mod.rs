@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::dual::DualSettings;
 use capo_core::methods;
-use capo_core::study::{Rounds, Study};
+use capo_core::study::{Rounds, Study, suggest};
 use capo_rewriter::checkpoint::CheckpointError;
 use capo_rewriter::error::FileError;
 use capo_rewriter::folder::PolicyFolder;
@@ -134,8 +134,10 @@ impl Transferred {
         };
         match std::fs::read_to_string(&path) {
             Ok(text) => {
-                let there: TransferOwner = serde_json::from_str(&text)
-                    .map_err(|why| failed(format!("it does not tell of a rewriter: {why}")))?;
+                let there: TransferOwner = serde_json::from_str(&text).map_err(|why| {
+                    let why = suggest(&why.to_string());
+                    failed(format!("it does not tell of a rewriter: {why}"))
+                })?;
                 if there == here {
                     return Ok(());
                 }

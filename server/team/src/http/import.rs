@@ -12,7 +12,7 @@ use capo_api::{
     RunOrigin, RunStage,
 };
 use capo_core::reading::evidence::Evidence;
-use capo_core::study::{Format, Study};
+use capo_core::study::{Format, Study, suggest};
 use capo_hosted::check_size;
 use futures::TryStreamExt as _;
 use serde::Deserialize;
@@ -424,7 +424,8 @@ fn broken(error: impl std::fmt::Display) -> Refusal {
 }
 
 fn unreadable(path: &str, error: &serde_json::Error) -> Refusal {
-    Refusal::invalid(format!("`{path}` cannot be read: {error}"))
+    let why = suggest(&error.to_string());
+    Refusal::invalid(format!("`{path}` cannot be read: {why}"))
 }
 
 /// A plain file of the archive.

@@ -205,10 +205,13 @@ impl From<StoreError> for Refusal {
                 tracing::error!(%error, "the disk of the database is full");
                 Self::full()
             }
-            error if error.is_unkept() => Self::unreadable(
-                StatusCode::BAD_REQUEST,
-                "The request has a character NUL (U+0000), which nothing here has; take it out.",
-            ),
+            error if error.is_unkept() => {
+                tracing::warn!(%error, "a text that the database does not keep");
+                Self::unreadable(
+                    StatusCode::BAD_REQUEST,
+                    "The request has a character NUL (U+0000), which nothing here has; take it out.",
+                )
+            }
             error => {
                 tracing::error!(%error, "a request failed");
                 Self::internal()

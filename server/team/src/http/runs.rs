@@ -11,7 +11,7 @@ use capo_api::{
 };
 use capo_core::journal::{self, Event, Journal, MemoryJournal, parse_line};
 use capo_core::reading::progress::Progress;
-use capo_core::study::Study;
+use capo_core::study::{Study, suggest};
 use capo_core::verify;
 use capo_hosted::{Prepared, by_hand, check_size, steering};
 use capo_workloads::files::MemoryFiles;
@@ -439,8 +439,10 @@ pub(super) async fn push(
     let files = named
         .files
         .map_or_else(|| Ok(BTreeMap::new()), |files| serde_json::from_str(&files));
-    let files: BTreeMap<String, String> =
-        files.map_err(|error| Refusal::invalid(format!("`files` is no object of texts: {error}")))?;
+    let files: BTreeMap<String, String> = files.map_err(|error| {
+        let why = suggest(&error.to_string());
+        Refusal::invalid(format!("`files` is no object of texts: {why}"))
+    })?;
     for (path, sha256) in &files {
         named_file(&server, &project, path, sha256).await?;
     }
