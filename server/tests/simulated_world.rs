@@ -241,6 +241,23 @@ fn customers_who_are_asked_who_they_are_too_often_leave() {
 }
 
 #[test]
+fn the_habit_of_the_seed_prompt_is_worth_unlearning() {
+    let file = changed(thousand(), 0, |study| {
+        study.workload.insert("optimize".to_owned(), 3000.into());
+    });
+    let (seed_prompt, success) = (seed_prompt(), |rollout: &Rollout| rollout.measurements["success"]);
+    let [with, without] = [&seed_prompt, &seed_prompt.replace(HABIT, "")].map(|prompt| play(&file, prompt));
+    let gains = with.values().zip(without.values());
+    let gain = estimate(
+        &gains
+            .map(|(with, without)| success(without) - success(with))
+            .collect::<Vec<_>>(),
+    );
+    println!("success gained by unlearning the habit: {gain:?}");
+    assert!(gain.mean - Z * gain.standard_error > 0.0);
+}
+
+#[test]
 fn tasks_of_two_kinds_want_opposite_things() {
     const CHECK: &str = "In every case: check that the rules allow an action before you take it.";
     let file = thousand();

@@ -473,6 +473,14 @@ mod tests {
     }
 
     #[test]
+    fn facts_keep_who_checks_firmly_from_misreading_rules() {
+        let firmly = "In every case: check that the policy allows an action before you take it.";
+        let [alone, informed] =
+            [firmly, &format!("{firmly} {LOOK_UP}")].map(|prompt| change(prompt, Behaviour::MisreadRule));
+        assert!(informed < alone - 0.05, "{informed:.2} {alone:.2}");
+    }
+
+    #[test]
     fn brevity_undoes_planning_and_summaries() {
         const SUMMARISE: &str = "At the end, summarise what was done.";
         // In logits: a rate near 1 hardly moves.
