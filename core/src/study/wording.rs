@@ -82,7 +82,7 @@ fn of_reader(message: &str) -> Option<String> {
         "number out of range" => "the number is too large to reckon with",
         "expected value" => "expected a value",
         "expected ident" => "expected a value; without quotes the only words are true, false and null",
-        "invalid unicode code point" => "this is not UTF-8; save the file as UTF-8",
+        "invalid unicode code point" => "this is not UTF-8",
         "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
             "half of a pair of \\u escapes stands alone"
         }
@@ -410,7 +410,7 @@ mod tests {
             ),
             (
                 "invalid unicode code point at line 2 column 7",
-                "this is not UTF-8; save the file as UTF-8 at line 2 column 7",
+                "this is not UTF-8 at line 2 column 7",
             ),
             (
                 "unexpected end of hex escape at line 1 column 8",

@@ -97,18 +97,25 @@ const RUBRIC: &str = "Does the answer tell the user what this reference tells, i
 
 /// Runs the command.
 pub(crate) fn run(args: &InitArgs) -> Result<Ending, Failure> {
-    let place = match args.place.extension().and_then(OsStr::to_str) {
-        Some("toml") if !args.place.is_dir() => args.place.clone(),
-        _ if args.from.is_none()
-            && args.place.is_file()
-            && Format::of_path(&args.place.to_string_lossy()).is_some() =>
-        {
-            return Err(Failure::usage(format!(
-                "{0} is no place for a study; for one on its rows: capo init --from {0}",
-                quoted(&args.place.to_string_lossy())
-            )));
-        }
-        _ => args.place.join("study.toml"),
+    let (place, named) = (&args.place, args.place.to_string_lossy());
+    let extension = place.extension().and_then(OsStr::to_str);
+    let holds_data = Format::of_path(&named).is_some() || extension == Some("json");
+    let place = if place.is_dir() {
+        place.join("study.toml")
+    } else if extension == Some("toml") {
+        place.clone()
+    } else if holds_data || place.exists() {
+        let named = quoted(&named);
+        let instead = if holds_data && place.exists() && args.from.is_none() {
+            format!("for one on what it holds: capo init --from {named}")
+        } else {
+            "name a folder, or a file that ends in .toml".to_owned()
+        };
+        return Err(Failure::usage(format!(
+            "{named} is no place for a study; {instead}"
+        )));
+    } else {
+        place.join("study.toml")
     };
     refuse_to_replace(&place, args.force)?;
     let mut draft = Draft::begin(args, place)?;

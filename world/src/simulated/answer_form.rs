@@ -3,7 +3,7 @@
 use capo_core::llm::ChatRequest;
 use serde_json::{Map, Value};
 
-use super::quoted::{self, is_mention, names_prompt};
+use super::quoted::{is_mention, names_prompt};
 use super::request;
 use super::router::{self, EDGE};
 
@@ -11,20 +11,7 @@ use super::router::{self, EDGE};
 const MOST_TEXTS: usize = 16;
 
 /// The words with which JSON is asked for.
-const JSON: [&str; 12] = [
-    "in json",
-    "as json",
-    "a json",
-    "one json",
-    "within json",
-    "valid json",
-    "with json",
-    "using json",
-    "return json",
-    "output json",
-    "only json",
-    "json:",
-];
+const JSON: [&str; 5] = ["in json", "as json", "a json", "within json", "valid json"];
 
 /// How a request wants what it asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,31 +47,23 @@ impl AnswerForm {
                 Self::Fields(names)
             };
         }
-        let text = router::first_user(request);
-        if let Some((open, close)) = described_tags(end(text)) {
+        let end = end(router::first_user(request));
+        if let Some((open, close)) = described_tags(end) {
             return Self::Tags { open, close };
         }
-        if let Some(form) = Self::json(end(text)) {
-            return form;
+        let lower = end.to_ascii_lowercase();
+        if let Some(at) = JSON.iter().filter_map(|words| lower.rfind(words)).max() {
+            let keys = keys(&end[at..]);
+            return if keys.is_empty() {
+                Self::Array
+            } else {
+                Self::Object(keys)
+            };
         }
-        if text.contains("```") && end(&quoted::without_quotations(text)).contains("```") {
+        if end.contains("```") && !end.trim_end().ends_with("```") {
             return Self::Fence;
         }
         Self::Plain
-    }
-
-    /// JSON, where a text asks for it.
-    fn json(text: &str) -> Option<Self> {
-        let lower = text.to_ascii_lowercase();
-        let said = JSON.iter().flat_map(|words| lower.match_indices(words));
-        let keys = said.map(|(at, _)| keys(&text[at..])).max_by_key(Vec::len)?;
-        Some(if keys.is_empty() && lower.contains("json object") {
-            Self::Object(vec!["prompt".to_owned()])
-        } else if keys.is_empty() {
-            Self::Array
-        } else {
-            Self::Object(keys)
-        })
     }
 
     /// How many texts a request asks for: "I wrote 2 different improved prompts".
@@ -204,29 +183,27 @@ fn described_tags(text: &str) -> Option<(String, String)> {
     found
 }
 
-/// The keys of a JSON object that a text shows, `{"prompt": …}`, or lists, "with the key `prompt`".
+/// The keys of a JSON object that a text shows: `{"prompt": …}`.
 fn keys(text: &str) -> Vec<String> {
+    let Some((_, shown)) = text.split_once('{') else {
+        return Vec::new();
+    };
     let is_name = |key: &&str| {
         !key.is_empty()
             && key
                 .chars()
                 .all(|character| character.is_alphanumeric() || character == '_')
     };
-    let sentence = text.split(['.', '\n']).next().unwrap_or_default();
-    let is_list = !sentence.contains('{') && (sentence.contains("key") || sentence.contains("field"));
-    let listed = sentence.split(['"', '`', '\'', '“', '”']).skip(1);
-    let mut keys: Vec<&str> = listed.filter(|key| is_list && is_name(key)).collect();
-    if keys.is_empty() {
-        let shown = text
-            .split_once('{')
-            .and_then(|(_, rest)| rest.split("\n\n").next());
-        // What follows the last colon is a value.
-        let shown = shown.and_then(|shown| shown.rsplit_once("\":"));
-        let parts = shown.map_or("", |(keys, _)| keys).split("\":");
-        let shown = parts.filter_map(|part| part.rsplit_once('"')).map(|(_, key)| key);
-        keys.extend(shown.filter(is_name));
-    }
-    keys.into_iter().map(str::to_owned).collect()
+    // What follows the last colon is a value.
+    let Some((keys, _)) = shown.rsplit_once("\":") else {
+        return Vec::new();
+    };
+    keys.split("\":")
+        .filter_map(|part| part.rsplit_once('"'))
+        .map(|(_, key)| key)
+        .filter(is_name)
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -282,23 +259,6 @@ mod tests {
                 AnswerForm::Object(vec!["reason".into(), "prompt".into()]),
             ),
             ("Write 3 prompts in JSON format, as an array.", AnswerForm::Array),
-            (
-                "Return JSON: {\"why\": \"…\", \"prompt\": \"…\"}\n\nagent calls: get({\"id\": 3})\nAnswer with JSON.",
-                AnswerForm::Object(vec!["why".into(), "prompt".into()]),
-            ),
-            (
-                "Respond with a JSON object with the keys \"why\" and `text`.\n\nagent calls: get({\"id\": 3})",
-                AnswerForm::Object(vec!["why".into(), "text".into()]),
-            ),
-            ("Give one JSON object.", AnswerForm::Object(vec!["prompt".into()])),
-            (
-                "Current prompt:\n```\nBe kind.\n```\n\nReturn only the new prompt.",
-                AnswerForm::Plain,
-            ),
-            (
-                "Current prompt:\n```\nBe kind.\n```\n\nReturn it as\n```\n{new prompt}\n```",
-                AnswerForm::Fence,
-            ),
             ("Input: Be kind.\nOutput:", AnswerForm::Plain),
         ] {
             assert_eq!(asked(text), form, "{text}");

@@ -43,7 +43,7 @@ pub(super) fn asks_for_prompt(text: &str) -> bool {
 }
 
 /// A text with each line that goes on with a small letter joined to the one before.
-pub(super) fn unwrapped(text: &str) -> String {
+fn unwrapped(text: &str) -> String {
     let goes_on = |line: &str| line.trim_start().starts_with(char::is_lowercase);
     text.lines()
         .flat_map(|line| [if goes_on(line) { " " } else { "\n" }, line])
@@ -70,8 +70,7 @@ fn is_order(before: &[&str], words: &[&str]) -> bool {
             return false;
         };
         let of_version = word == "of" && (is_of(VERSIONS, before) || is_of("set sets", before));
-        let follows = word == "following" && before != verb && !is_of("the these this a", before);
-        if (is_of(ASIDE, word) || follows) && !of_version {
+        if is_of(ASIDE, word) && !of_version {
             return false;
         }
         is_new |= is_of(NEW, word) || is_of(NEW, next);
@@ -122,8 +121,6 @@ mod tests {
             "Rewrite them.",
             "The prompt fails. Edit it.",
             "Make this prompt better.",
-            "Improve the following prompt.",
-            "Rewrite following prompt.",
         ] {
             assert!(asks_for_prompt(text), "{text}");
         }
@@ -139,7 +136,6 @@ mod tests {
             "Generate an answer to the prompt.",
             "Generate an answer using the prompt.",
             "Write a response following the instructions.",
-            "Write a letter following this prompt.",
             "Do not simply rewrite the prompt.",
             "Never directly edit the prompt.",
             "Do not edit or rewrite the prompt.",

@@ -1,7 +1,6 @@
 //! The prompts that a request quotes: in tags, fences, fields, after labels, or in a list with scores.
 
-use super::asking::{asks_for_prompt, is_of, means_prompt, unwrapped};
-use super::labels::labelled_prompts;
+use super::asking::{is_of, means_prompt};
 use super::text::{blocks, words};
 
 /// The prompt that a request is about, with what stands before and after it; `None` when it quotes none.
@@ -41,8 +40,7 @@ const TAGS: [&str; 6] = [
 /// ending with </prompt>", or stand around what is to be filled in, as in "<prompt>{the new prompt}</prompt>".
 pub(super) fn is_mention(text: &str) -> bool {
     let text = text.trim();
-    let stands_in = |(open, close): (char, char)| text.starts_with(open) && text.ends_with(close);
-    let is_blank = [('{', '}'), ('[', ']'), ('<', '>')].into_iter().any(stands_in) && !text.contains('"');
+    let is_blank = text.starts_with('{') && text.ends_with('}') && !text.contains('"');
     matches!(text, "" | "and" | "new prompt" | "...")
         || (text.len() < 40 && (text.starts_with("and ") || is_blank))
 }
@@ -101,23 +99,15 @@ fn in_fence(request: &str) -> Option<&str> {
     let others = ["variable", "parameter value", "component"];
     let announces = |line: &str| names_prompt(line) || others.iter().any(|name| line.contains(name));
     let mut rest = request;
-    loop {
-        let mut marks = rest.match_indices("```").map(|(at, _)| at);
-        let at = marks.find(|at| opens_fence(rest, *at))?;
-        let (_, after) = rest[at..].split_once('\n')?;
+    while let Some((before, after)) = rest.split_once("```") {
+        let (_, after) = after.split_once('\n')?;
         let end = after.find("\n```")?;
-        if rest[..at].trim_end().lines().last().is_some_and(announces) {
+        if before.trim_end().lines().last().is_some_and(announces) {
             return Some(after[..end].trim());
         }
         rest = &after[end + "\n```".len()..];
     }
-}
-
-/// Whether three backticks begin a fence, and are not a sentence's, as in "within ``` blocks".
-fn opens_fence(text: &str, at: usize) -> bool {
-    let before = text[..at].rsplit('\n').next().unwrap_or_default();
-    let after = text[at + 3..].lines().next().unwrap_or_default();
-    before.trim().is_empty() || after.trim().is_empty() && !before.contains("```")
+    None
 }
 
 /// What stands between three quotation marks that are announced as a prompt's.
@@ -136,7 +126,7 @@ fn in_named_tag(request: &str) -> Option<&str> {
     quoted.find(|text| !is_mention(text)).map(str::trim)
 }
 
-/// What stands under a heading with the name of a prompt, as `## Current prompt`, up to the next of its rank or an order.
+/// What stands under a heading with the name of a prompt, as `## Current prompt`, up to the next of its rank.
 fn under_heading(request: &str) -> Option<&str> {
     let rank = |line: &str| line.len() - line.trim_start_matches('#').len();
     let mut lines = request.split_inclusive('\n');
@@ -144,28 +134,13 @@ fn under_heading(request: &str) -> Option<&str> {
     let start = heading.as_ptr() as usize - request.as_ptr() as usize + heading.len();
     let text = lines.take_while(|line| !(1..=rank(heading)).contains(&rank(line)));
     let end = start + text.map(str::len).sum::<usize>();
-    let text = request[start..end].trim();
-    let mut paragraphs = text.match_indices("\n\n").map(|(at, _)| at);
-    let order = paragraphs.find(|at| begins_order(text[*at..].trim_start()));
-    Some(text[..order.unwrap_or(text.len())].trim()).filter(|text| !text.is_empty())
+    Some(request[start..end].trim()).filter(|text| !text.is_empty())
 }
 
-/// Whether a text begins with an order to make or change a prompt.
-pub(super) fn begins_order(text: &str) -> bool {
-    let paragraph = text.split("\n\n").next().unwrap_or_default();
-    unwrapped(paragraph)
-        .trim()
-        .lines()
-        .next()
-        .is_some_and(asks_for_prompt)
-}
-
-/// The words of names for a prompt.
-pub(super) const NAMING: &str = "the my your current original existing initial seed old system lm template under review agent \
-                      candidate prompt variable instruction instructions";
-
-/// Whether a tag, heading or label names the prompt that is there; bare instructions may be for whoever reads the request.
-pub(super) fn is_name(text: &str) -> bool {
+/// Whether a tag or heading names the prompt that is there; bare instructions may be for whoever reads the request.
+fn is_name(text: &str) -> bool {
+    const WORDS: &str = "the my your current original existing initial seed old system lm template under review \
+                         prompt variable instruction instructions";
     let text = text.to_lowercase().replace(['_', '-', ':'], " ");
     let nouns = [
         "prompt",
@@ -173,7 +148,7 @@ pub(super) fn is_name(text: &str) -> bool {
         "current instruction",
         "original instruction",
     ];
-    nouns.iter().any(|noun| text.contains(noun)) && text.split_whitespace().all(|word| is_of(NAMING, word))
+    nouns.iter().any(|noun| text.contains(noun)) && text.split_whitespace().all(|word| is_of(WORDS, word))
 }
 
 /// What follows "current prompt is:": up to the closing quotation mark, at the end of a line or before a sentence, or
@@ -258,7 +233,118 @@ fn tagged_prompts(instruction: &str) -> Vec<&str> {
     found
 }
 
-/// A text without what it quotes in tags, but for those around what is wanted, and in fences that quote something.
+/// The prompts after labels such as `Prompt 1:`, up to the next label or step of the instruction. A
+/// label that comes again, as after an example, counts where it stands last.
+fn labelled_prompts(instruction: &str) -> Vec<&str> {
+    let mut found: Vec<(String, &str)> = Vec::new();
+    let mut open: Option<(String, usize)> = None;
+    let mut offset = 0;
+    for line in instruction.split_inclusive('\n') {
+        let label = Label::of(line);
+        if label.is_some()
+            && let Some((name, start)) = open.take()
+        {
+            note(&mut found, name, instruction[start..offset].trim());
+        }
+        if let Some(Label::Prompt { name, length }) = label {
+            open = Some((name, offset + length));
+        }
+        offset += line.len();
+    }
+    if let Some((name, start)) = open {
+        note(&mut found, name, instruction[start..].trim());
+    }
+    found.into_iter().map(|(_, prompt)| prompt).collect()
+}
+
+/// Keeps a prompt under its label's name, in place of an earlier one.
+fn note<'a>(found: &mut Vec<(String, &'a str)>, name: String, prompt: &'a str) {
+    if !prompt.is_empty() {
+        found.retain(|(known, _)| *known != name);
+        found.push((name, prompt));
+    }
+}
+
+/// A line that begins a part of a request.
+enum Label {
+    /// A prompt follows after `length` bytes of the line.
+    Prompt { name: String, length: usize },
+    /// Something else follows.
+    Other,
+}
+
+impl Label {
+    fn of(line: &str) -> Option<Self> {
+        let lower = line.to_lowercase();
+        // "2. Mutate the prompt generated in step 1"
+        let step = lower
+            .split_once(". ")
+            .is_some_and(|(number, _)| number.trim().parse::<u8>().is_ok());
+        let is_step = step && STEPS.iter().any(|word| lower.contains(word));
+        let is_bare_step = lower
+            .trim()
+            .strip_suffix('.')
+            .is_some_and(|number| number.parse::<u8>().is_ok());
+        if is_step || is_bare_step || asks_for_answer(&lower) {
+            return Some(Self::Other);
+        }
+        let length = line.find(':')? + 1;
+        let before = line[..length].to_lowercase();
+        let words: Vec<&str> = before
+            .split(|character: char| !character.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect();
+        if words.len() <= 3 && words.iter().any(|word| ABOUT_PROMPTS.contains(word)) {
+            return Some(Self::Other);
+        }
+        let of_prompt = |word: &&str| {
+            matches!(
+                *word,
+                "prompt"
+                    | "parent"
+                    | "first"
+                    | "second"
+                    | "basic"
+                    | "original"
+                    | "current"
+                    | "input"
+                    | "a"
+                    | "b"
+            ) || word.parse::<u8>().is_ok()
+        };
+        if !words
+            .iter()
+            .any(|word| matches!(*word, "prompt" | "parent" | "input" | "output"))
+            || words.len() > 4
+        {
+            None
+        } else if words.iter().all(of_prompt) {
+            Some(Self::Prompt {
+                name: words.join(" "),
+                length,
+            })
+        } else {
+            Some(Self::Other)
+        }
+    }
+}
+
+/// What the steps of an instruction are about, where they are no part of a prompt.
+const STEPS: [&str; 4] = ["prompt", "mutate", "crossover", "different parts"];
+
+/// The words of labels under which something is told about a prompt.
+const ABOUT_PROMPTS: [&str; 8] = [
+    "feedback", "critique", "example", "examples", "error", "errors", "task", "score",
+];
+
+/// A request without its labelled prompts, for who looks for what is wanted.
+pub(super) fn without_labelled_prompts(request: &str) -> String {
+    labelled_prompts(request)
+        .into_iter()
+        .fold(request.to_owned(), |text, prompt| text.replace(prompt, ""))
+}
+
+/// A text without what it quotes in tags, but for those around what is wanted, and in fences.
 pub(super) fn without_quotations(text: &str) -> String {
     const WANTED: &str = "task goal objective instruction instructions";
     let mut own = "\n".to_owned();
@@ -280,16 +366,25 @@ pub(super) fn without_quotations(text: &str) -> String {
     } else {
         None
     };
-    let outside = parts.into_iter().enumerate().filter_map(|(at, part)| {
-        // A fence around what is to be filled in is asked for.
-        let is_asked_for = || is_mention(part.split_once('\n').map_or("", |(_, text)| text));
-        if at.is_multiple_of(2) {
-            Some(part)
-        } else {
-            is_asked_for().then_some("```")
-        }
-    });
-    outside.chain(open).collect::<Vec<_>>().join("\n")
+    parts
+        .into_iter()
+        .step_by(2)
+        .chain(open)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Whether a line in lower case says what is to be answered: "Return the new prompt in the following format".
+fn asks_for_answer(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    matches!(
+        words.next(),
+        Some("return" | "provide" | "generate" | "write" | "wrap")
+    ) && words.any(|word| {
+        ["prompt", "instruction", "variation", "format", "version"]
+            .iter()
+            .any(|text| word.contains(text))
+    })
 }
 
 #[cfg(test)]
@@ -368,27 +463,11 @@ mod tests {
             format!("The prompt is: \"{BRIEF}\" Please improve it."),
             format!("My prompt is: \"{BRIEF}\" But it gets \"this\" wrong. Improve it."),
             format!("The prompt is: \"{BRIEF}\" Improve it.\nInput: \"Hi\"\n"),
-            format!("Current prompt: {BRIEF}\n\nPlease make it kinder, and write an improved\nprompt."),
-            format!("System prompt:\n{BRIEF}\n\n<feedback>\nIt is curt.\n</feedback>\n\nImprove it."),
-            format!("Here is the prompt:\n{BRIEF}\nProblems:\n- It is curt.\n"),
-            format!("## Candidate prompt\n{BRIEF}\n\nImprove the prompt."),
-            format!("Agent prompt:\n{BRIEF}\n\nWhat went wrong:\nIt is curt.\n"),
-            format!("Seed prompt: {BRIEF}\nPut the new prompt between <new> and </new>."),
-            format!("Current instructions: {BRIEF}\n\n## Customers\nThey leave."),
-            format!(
-                "Instruction: Rewrite the prompt.\nThe old prompt: {BRIEF}\n\nReply with the new prompt."
-            ),
-            format!("Instruction: {BRIEF}\n\nReturn it within ``` blocks."),
-            format!("Return it within ``` blocks.\n\nCurrent prompt:\n```\n{BRIEF}\n```\n"),
-            format!("Return it between ``` and ```\nCurrent prompt: ```\n{BRIEF}\n```\n"),
         ] {
             assert_eq!(current_prompt(&request), Some(BRIEF), "{request}");
         }
         let inner = "My prompt is: \"Say \"Hi\" to all.\" Improve it.";
         assert_eq!(current_prompt(inner), Some("Say \"Hi\" to all."));
-        let long = "Be kind.\n\nRules:\n- Be brief.\n\nImportant: answer in the format of a letter.";
-        let labelled = format!("Prompt:\n{long}\n\nComplaints:\nNone.");
-        assert_eq!(current_prompt(&labelled), Some(long));
         for request in [
             "Write a poem between <prompt> and </prompt>.",
             "My delivery instructions are: leave it at the door.",

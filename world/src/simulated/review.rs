@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_request_in_other_words_is_understood() {
-        let request = "This is what I told an assistant to do, its instructions:\n```\nBe kind.\n```\n\nExamples:\n```\n# Example 1\n## Feedback\nhuman_requests: 1 (limit 0.37)\n# Example 2\n## Feedback\nhuman_requests: 0 (limit 0.37)\nexcess_tools: 3 (limit 1.25)\n```\nWrite a new instruction within ``` blocks.";
+        let request = "I provided an assistant with the following instructions to perform a task for me:\n```\nBe kind.\n```\n\nExamples:\n```\n# Example 1\n## Feedback\nhuman_requests: 1 (limit 0.37)\n# Example 2\n## Feedback\nhuman_requests: 0 (limit 0.37)\nexcess_tools: 3 (limit 1.25)\n```\nWrite a new instruction within ``` blocks.";
         let review = read(request).unwrap();
         assert_eq!(review.prompt, "Be kind.");
         assert!(review.feedback.contains("# Example 2"));

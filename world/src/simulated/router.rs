@@ -6,7 +6,7 @@ use capo_core::llm::ChatRequest;
 
 use super::asking::asks_for_prompt;
 use super::request::{self, system, users};
-use super::{judge, labels, quoted, tau2_customer};
+use super::{judge, quoted, tau2_customer};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,7 +236,7 @@ fn edges(text: &str) -> String {
     if count <= 2 * EDGE {
         return text.to_owned();
     }
-    let rest = labels::without_labelled_prompts(text);
+    let rest = quoted::without_labelled_prompts(text);
     let end_of_rest = rest.chars().count().saturating_sub(EDGE);
     text.chars()
         .take(EDGE)
