@@ -8,25 +8,9 @@ use futures::TryFutureExt;
 use http::Response;
 use serde_json::Value;
 
-use super::outcome::Outcome;
+use super::outcome::{AFTER, Outcome, UPLOADED};
 use super::{Answers, BatchApi, BatchClient, identifier, lock, parsed};
 use crate::time;
-
-/// What stands in place of a batch's id until `OpenAI` said that it took it, before the id of the file of its calls.
-pub(super) const UPLOADED: &str = "uploaded:";
-
-/// The same with Anthropic, whose list says of a batch only how many calls it has, and its answers say which: before the id
-/// of the batch listed first so far, if any, `:`, the batch's first call, `:` and a moment.
-const AFTER: &str = "after:";
-
-/// What messages call a batch that may have no id yet.
-pub(super) fn called(name: &str) -> String {
-    match name.strip_prefix(UPLOADED) {
-        Some(file) => format!("the batch of file {file}"),
-        None if name.starts_with(AFTER) => "the batch handed in last".to_owned(),
-        None => format!("batch {name}"),
-    }
-}
 
 impl BatchClient {
     /// What stands in place of the id of a batch that Anthropic is about to be given; nothing where a gateway in front of it

@@ -29,9 +29,8 @@ use rig_core::http_client::Result as Answered;
 use rig_reqwest::reqwest;
 use serde_json::{Value, json};
 
-use self::again::{UPLOADED, called};
 pub(crate) use self::outcome::Stopped;
-use self::outcome::{Outcome, cancelled, expired, failed, refusal, reply, status_of};
+use self::outcome::{Outcome, UPLOADED, called, cancelled, expired, failed, refusal, reply, status_of};
 use crate::limiter::MOST_IN_BATCH;
 use crate::time;
 

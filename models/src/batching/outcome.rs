@@ -6,8 +6,23 @@ use http::{Response, StatusCode};
 use rig_core::http_client::{Error, Result as Answered};
 use serde_json::{Value, json};
 
-use super::again::called;
 use super::parsed;
+
+/// What stands in place of a batch's id until `OpenAI` said that it took it, before the id of the file of its calls.
+pub(super) const UPLOADED: &str = "uploaded:";
+
+/// The same with Anthropic, whose list says of a batch only how many calls it has, and its answers say which: before the id
+/// of the batch listed first so far, if any, `:`, the batch's first call, `:` and a moment.
+pub(super) const AFTER: &str = "after:";
+
+/// What messages call a batch that may have no id yet.
+pub(super) fn called(name: &str) -> String {
+    match name.strip_prefix(UPLOADED) {
+        Some(file) => format!("the batch of file {file}"),
+        None if name.starts_with(AFTER) => "the batch handed in last".to_owned(),
+        None => format!("batch {name}"),
+    }
+}
 
 /// What came of a request.
 pub(super) enum Outcome {
