@@ -40,6 +40,8 @@ pub(super) fn root(cache: &Path, name: &str, version: &str) -> PathBuf {
 pub(super) fn install(cache: &Path, name: &str, version: &str, options: &[&str]) -> Result<()> {
     let root = root(cache, name, version);
     let build = root.join("build");
+    // That one rewrites modules of many megabytes; the others start programs.
+    let opt_level = if name == "wasm-bindgen-cli" { "3" } else { "1" };
     let mut cargo = Command::new(cargo_program());
     cargo
         .args(["install", name, "--version"])
@@ -53,7 +55,8 @@ pub(super) fn install(cache: &Path, name: &str, version: &str, options: &[&str])
         // Trunk's own profile asks for fat LTO, which triples the time to build
         // a program that runs for a second.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", opt_level);
     command::run(&mut cargo)?;
     std::fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))
 }

@@ -20,7 +20,7 @@ use capo_core::evidence::Case;
 use capo_core::journal::{RolloutEvent, StoreError};
 use capo_core::metric::Measurements;
 use capo_core::score::{Limit, Limits};
-use capo_core::study::FailedExample;
+use capo_core::study::{FailedExample, suggest};
 use capo_core::summary::Spend;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
@@ -451,7 +451,8 @@ async fn measure(
     request: Result<Json<Request>, JsonRejection>,
 ) -> Result<Response, Refusal> {
     shared.authorize(&headers)?;
-    let Json(request) = request.map_err(|error| Refusal::unreadable(error.status(), error.body_text()))?;
+    let Json(request) =
+        request.map_err(|error| Refusal::unreadable(error.status(), suggest(&error.body_text())))?;
     let (reply, answer) = oneshot::channel();
     let sent = shared.requests.send((request, reply));
     sent.map_err(|_| Refusal::stopping())?;

@@ -1,5 +1,6 @@
 //! What is read from a request, refused as a [`Refusal`] when it cannot be.
 
+use std::error::Error as _;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
@@ -9,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::Moment;
+use capo_core::study::suggest;
 use futures::{Stream, StreamExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,9 +34,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         let read = tokio::time::timeout(BODY, axum::Json::from_request(request, state)).await;
         match read.map_err(|_| too_slow())? {
             Ok(axum::Json(document)) => Ok(Self(document)),
-            Err(JsonRejection::JsonDataError(error)) => Err(Refusal::invalid(error.body_text())),
-            Err(error) => Err(Refusal::unreadable(error.status(), error.body_text())),
+            Err(error @ JsonRejection::JsonDataError(_)) => Err(Refusal::invalid(told(&error))),
+            Err(error) => Err(Refusal::unreadable(error.status(), told(&error))),
         }
+    }
+}
+
+/// Why a document is refused, in words for people.
+fn told(error: &JsonRejection) -> String {
+    match error.source() {
+        Some(why) => suggest(&why.to_string()),
+        None => error.body_text(),
     }
 }
 
