@@ -119,7 +119,7 @@ impl PromptDiff {
             number => format!("{} words", format::count(number as u64)),
         };
         match (self.inserted, self.deleted) {
-            (0, 0) if self.is_empty() => "The two prompts are the same.".into(),
+            (0, 0) if self.is_empty() => "The two texts are the same.".into(),
             (inserted, 0) => format!("Underlined: {} added.", words(inserted)),
             (0, deleted) => format!("Struck through: {} taken out.", words(deleted)),
             (inserted, deleted) => format!(

@@ -1,4 +1,4 @@
-//! Two prompts in one text.
+//! Two texts in one, or one of them with what the other has not.
 
 use leptos::prelude::*;
 
@@ -9,11 +9,18 @@ use crate::diff::{Change, PromptDiff, Segment};
 pub fn DiffText(
     /// The difference.
     diff: PromptDiff,
+    /// Which of its parts are left out, so that one of the two texts stands alone.
+    #[prop(optional, into)]
+    without: Option<Change>,
 ) -> impl IntoView {
     let shown = |Segment { change, text }| match change {
         Change::Equal => text.into_any(),
         Change::Deleted => view! { <del>{text}</del> }.into_any(),
         Change::Inserted => view! { <ins>{text}</ins> }.into_any(),
     };
-    diff.segments.into_iter().map(shown).collect_view()
+    let kept = diff
+        .segments
+        .into_iter()
+        .filter(|segment| Some(segment.change) != without);
+    kept.map(shown).collect_view()
 }

@@ -23,3 +23,23 @@ pub fn Message(
         </div>
     }
 }
+
+/// That something could not be read, with a button that tries again.
+#[component]
+pub fn TryAgain(
+    /// Why, in a sentence.
+    what: String,
+    /// Tries again.
+    #[prop(into)]
+    again: Callback<()>,
+) -> impl IntoView {
+    view! {
+        <Message what>
+            <div class="row">
+                <button type="button" on:click=move |_| again.run(())>
+                    "Try again"
+                </button>
+            </div>
+        </Message>
+    }
+}

@@ -286,6 +286,11 @@ impl Run {
         self.inner.with_value(|inner| inner.study.clone())
     }
 
+    /// Whether the data files that its study names are to be had: in this browser, or on the server that it is on.
+    pub fn has_files(&self) -> bool {
+        self.is_on_server() || self.inner.with_value(|inner| !inner.files.is_empty())
+    }
+
     /// What it had come to when it first ran in this tab, or when it last went on here after it had in others; none where it
     /// did not run here.
     pub fn inherited(&self) -> Option<Inherited> {

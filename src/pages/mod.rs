@@ -3,6 +3,7 @@
 pub mod candidate;
 pub mod compare;
 pub mod dynamics;
+mod examples;
 pub mod live;
 pub mod not_found;
 pub mod result;

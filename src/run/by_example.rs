@@ -1,13 +1,14 @@
-//! The best prompt beside the seed prompt, one held-out example after another.
+//! A prompt beside another one, one held-out example after another.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capo_core::ids::CandidateId;
 use capo_core::metric::PROMPT_LENGTH;
+use capo_core::reading::comparison::PromptOf;
 use capo_core::reading::examples::Examples;
-use capo_core::reading::measured;
 use capo_core::reading::metrics::{self, StudiedMetric};
-use capo_core::reading::{in_force, lineage};
+use capo_core::reading::{in_force, measured};
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
 
@@ -45,17 +46,17 @@ pub struct Pair {
     pub example: String,
     /// What became of it.
     pub fate: ExampleChange,
-    /// What was measured with the seed and with the best prompt, by metric, means over repeats.
+    /// What was measured with the first and with the second prompt, by metric, means over repeats.
     pub values: Vec<[Option<f64>; 2]>,
-    /// The constraints whose thresholds it is over by itself with the best prompt.
+    /// The constraints whose thresholds it is over by itself with the second prompt.
     pub over: Vec<String>,
 }
 
 /// Every held-out example of the workload that measures the objective.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByExample {
-    /// The best prompt.
-    pub best: CandidateId,
+    /// The two prompts.
+    pub prompts: [CandidateId; 2],
     /// The workload, where there are several.
     pub workload: Option<String>,
     /// The objective, then the constraints that differ from example to example.
@@ -67,31 +68,48 @@ pub struct ByExample {
 }
 
 impl ByExample {
-    /// Both prompts of a run that has ended; `None` where they are one, or not measured on held-out examples.
-    pub fn best_and_seed(state: &RunState) -> Option<Self> {
-        let best = state.finished()?.best?;
-        let seed = lineage::seed(state).filter(|seed| *seed != best)?;
-        let objective = metrics::objective(state)?;
-        let mut metrics = metrics::of_study(state);
-        metrics.retain(|metric| metric.workload == objective.workload && metric.name() != PROMPT_LENGTH);
-        let workloads = &state.study()?.workloads;
+    /// The prompt that a run started from and the one it returned; `None` where they are one, or not measured on held-out examples.
+    pub fn seed_and_best(state: &RunState) -> Option<Self> {
+        let best = PromptOf::best(state)?;
+        let seed = PromptOf::seed(state).filter(|seed| seed.candidate != best.candidate)?;
+        Self::of([seed, best])
+    }
+
+    /// Two prompts of one run, or of two that are [comparable](capo_core::reading::comparison::comparable), on what both
+    /// studies look at. The second one's thresholds count. `None` where no example was measured with both.
+    pub fn of(prompts: [PromptOf<'_>; 2]) -> Option<Self> {
+        let [first, second] = prompts;
+        let objective = metrics::objective(second.state)?;
+        let mut metrics = metrics::of_study(second.state);
+        metrics.retain(|metric| {
+            metric.workload == objective.workload
+                && metric.name() != PROMPT_LENGTH
+                && metrics::named(first.state, metric.name()).is_some()
+        });
+        let workloads = &second.state.study()?.workloads;
         let (name, record) = workloads.get_index(usize::from(objective.workload))?;
-        let whole = Examples::whole(state, Split::Evaluate);
-        let positions = whole.places.get(usize::from(objective.workload))?;
-        let measured: Vec<[Vec<Option<f64>>; 2]> = metrics
+        let held_out = prompts.map(|of| (of, Examples::whole(of.state, Split::Evaluate)));
+        let measured: Vec<[Values; 2]> = metrics
             .iter()
-            .map(|metric| [seed, best].map(|prompt| measured::values(state, &prompt, metric, &whole)))
+            .map(|metric| {
+                held_out
+                    .each_ref()
+                    .map(|(of, whole)| values(*of, metric.name(), whole))
+            })
             .collect();
-        let thresholds = in_force::thresholds(state, None);
-        let pair = |(place, position): (usize, &usize)| {
-            let at = |of_metric: &[Vec<Option<f64>>; 2]| {
-                [0, 1].map(|prompt: usize| of_metric[prompt].get(place).copied().flatten())
+        let positions: BTreeSet<usize> = measured.first()?.iter().flat_map(Values::keys).copied().collect();
+        let thresholds = in_force::thresholds(second.state, None);
+        let pair = |position: &usize| {
+            let at = |of_metric: &[Values; 2]| {
+                let values = of_metric.each_ref();
+                values.map(|values| values.get(position).copied().flatten())
             };
             let values: Vec<[Option<f64>; 2]> = measured.iter().map(at).collect();
-            let over = metrics.iter().zip(&values).filter(|(metric, [_, best])| {
+            let over = metrics.iter().zip(&values).filter(|(metric, [_, second])| {
                 let threshold = thresholds.get(metric.name());
-                best.zip(threshold)
-                    .is_some_and(|(best, threshold)| best > *threshold)
+                second
+                    .zip(threshold)
+                    .is_some_and(|(second, threshold)| second > *threshold)
             });
             Some(Pair {
                 example: record.split(Split::Evaluate).get(*position)?.clone(),
@@ -100,9 +118,9 @@ impl ByExample {
                 values,
             })
         };
-        let pairs: Vec<Pair> = positions.iter().enumerate().filter_map(pair).collect();
+        let pairs: Vec<Pair> = positions.iter().filter_map(pair).collect();
         (!pairs.is_empty()).then(|| Self {
-            best,
+            prompts: prompts.map(|of| of.candidate),
             workload: (workloads.len() > 1).then(|| name.clone()),
             metrics,
             missing: positions.len() - pairs.len(),
@@ -110,17 +128,17 @@ impl ByExample {
         })
     }
 
-    /// All of it as a table in CSV.
+    /// All of it as a table in CSV, with what the prompts are called in the names of its columns.
     ///
     /// # Errors
     /// When it is not written, in words.
-    pub fn csv(&self) -> Result<String, String> {
+    pub fn csv(&self, prompts: [&str; 2]) -> Result<String, String> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let mut head = ["example", "result", "over by itself"]
             .map(str::to_owned)
             .to_vec();
         for metric in &self.metrics {
-            head.extend(["seed", "best"].map(|prompt| inert(format!("{} {prompt}", metric.name()))));
+            head.extend(prompts.map(|prompt| inert(format!("{} {prompt}", metric.name()))));
         }
         writer.write_record(&head).map_err(|error| error.to_string())?;
         for pair in &self.pairs {
@@ -138,6 +156,18 @@ impl ByExample {
     }
 }
 
+/// What was measured with a prompt of a metric on each example of its workload, by position in the split.
+type Values = BTreeMap<usize, Option<f64>>;
+
+fn values(of: PromptOf<'_>, metric: &str, examples: &Examples) -> Values {
+    let Some(metric) = metrics::named(of.state, metric) else {
+        return Values::new();
+    };
+    let places = examples.places.get(usize::from(metric.workload));
+    let values = measured::values(of.state, &of.candidate, &metric, examples);
+    places.into_iter().flatten().copied().zip(values).collect()
+}
+
 /// Words of a stranger as a cell that no spreadsheet takes for a formula.
 fn inert(words: String) -> String {
     if words.starts_with(['=', '+', '-', '@', '\t', '\r']) {
@@ -149,11 +179,11 @@ fn inert(words: String) -> String {
 
 /// The objective comes first; `None` where one of the prompts has none.
 fn fate(values: &[[Option<f64>; 2]]) -> Option<ExampleChange> {
-    let [seed, best] = *values.first()?;
-    Some(match best?.total_cmp(&seed?) {
+    let [first, second] = *values.first()?;
+    Some(match second?.total_cmp(&first?) {
         Ordering::Greater => ExampleChange::Better,
         Ordering::Less => ExampleChange::Worse,
-        Ordering::Equal if values.iter().any(|[seed, best]| seed != best) => ExampleChange::OtherCosts,
+        Ordering::Equal if values.iter().any(|[first, second]| first != second) => ExampleChange::OtherCosts,
         Ordering::Equal => ExampleChange::Same,
     })
 }
@@ -169,7 +199,7 @@ mod tests {
     #[test]
     fn examples_add_up_to_the_difference_that_the_result_tells() {
         let state = finished();
-        let mut found = ByExample::best_and_seed(&state).unwrap();
+        let mut found = ByExample::seed_and_best(&state).unwrap();
         assert_eq!((found.pairs.len(), found.missing), (8, 0));
         let differences = comparison::best_minus_seed(&state, Split::Evaluate).metrics;
         for (place, metric) in found.metrics.iter().enumerate() {
@@ -187,25 +217,41 @@ mod tests {
                 metric.name()
             );
         }
-        let csv = found.csv().unwrap();
+        let csv = found.csv(["seed", "best"]).unwrap();
         assert_eq!(csv.lines().count(), 9);
         assert!(
             csv.starts_with("example,result,over by itself,success seed,success best,"),
             "{csv}"
         );
         found.pairs[0].example = "=1+1".into();
-        assert!(found.csv().unwrap().contains("\n'=1+1,"));
+        assert!(found.csv(["seed", "best"]).unwrap().contains("\n'=1+1,"));
     }
 
     #[test]
-    fn an_example_that_one_prompt_lacks_is_counted() {
+    fn two_runs_are_compared_on_what_both_measured_by_the_thresholds_of_the_second() {
         let mut events = events(|_| {}, None);
-        let held_out =
-            |event: &Event| matches!(event, Event::Rollout(rollout) if rollout.split == Split::Evaluate);
-        let last = events.iter().rposition(held_out).unwrap();
-        events.remove(last);
-        let found = ByExample::best_and_seed(&fold(&events)).unwrap();
+        let first = fold(&events);
+        let best = |state| PromptOf::best(state).unwrap();
+        let one = best(&first);
+        let held_out = |event: &Event| {
+            matches!(event, Event::Rollout(rollout)
+                if rollout.split == Split::Evaluate && rollout.candidate == one.candidate)
+        };
+        events.remove(events.iter().rposition(held_out).unwrap());
+        if let Event::Study(begun) = &mut events[0] {
+            let constraints = &mut begun.study.constraints;
+            constraints.retain(|constraint| constraint.metric == "excess_tools");
+            constraints[0].threshold = Some(-1.0);
+        }
+        let second = fold(&events);
+        let two = best(&second);
+        let found = ByExample::of([one, two]).unwrap();
+        let names: Vec<&str> = found.metrics.iter().map(StudiedMetric::name).collect();
+        assert_eq!(names, ["success", "excess_tools"]);
         assert_eq!((found.pairs.len(), found.missing), (7, 1));
+        assert_eq!(found.prompts, [one.candidate, two.candidate]);
+        assert!(found.pairs.iter().all(|pair| pair.over == ["excess tools"]));
+        assert_eq!(ByExample::of([two, one]).unwrap().pairs.len(), 7);
     }
 
     #[test]

@@ -14,9 +14,9 @@
 //! | [`overview`] | all of these together, made once for each change |
 //! | [`activity`], [`readings`], [`sentence`], [`word`] | what happened, and what a figure says, in words of the field |
 //! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
-//! | [`by_example`] | the best prompt beside the seed prompt on each held-out example |
+//! | [`by_example`] | two prompts of one run or of two on each held-out example |
 //! | [`story`], [`trade_off`] | every rewrite on the way to a prompt; which is best under other thresholds |
-//! | [`report`], [`code`] | the result for taking away: text, Markdown, calls of the model |
+//! | [`report`], [`code`], [`regression`] | the result for taking away: text, Markdown, calls of the model, held-out rows |
 
 pub mod activity;
 pub mod by_example;
@@ -30,6 +30,7 @@ pub mod overview;
 pub mod paired;
 pub mod pool;
 pub mod readings;
+pub mod regression;
 pub mod report;
 pub mod rounds;
 pub mod sentence;

@@ -7,8 +7,7 @@ use capo_core::workload::{Split, Workload};
 use capo_workloads::{BuildError, Declared};
 use serde_json::json;
 
-use super::protocol::{DataFiles, Looked};
-use super::session::memory;
+use super::protocol::{DataFiles, Looked, memory};
 
 /// Builds the workload and looks at it. When it cannot be built, the metrics are those that its
 /// settings declare.

@@ -8,6 +8,7 @@ use capo_core::llm::Role;
 use capo_core::metric::MetricSpec;
 use capo_core::study::Table;
 use capo_models::{Notice, WrittenRequest};
+use capo_workloads::files::MemoryFiles;
 use js_sys::Array;
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
@@ -18,6 +19,13 @@ use crate::keys::Keys;
 
 /// Data files of a study by path. A file may be large: its text is shared, never copied.
 pub type DataFiles = BTreeMap<String, Arc<str>>;
+
+/// Data files as workloads read them.
+pub fn memory(files: &DataFiles) -> MemoryFiles {
+    files.iter().fold(MemoryFiles::new(), |files, (path, text)| {
+        files.with(path.as_str(), text.as_bytes())
+    })
+}
 
 /// Data files that are new or of another text, and those that are gone.
 pub type ChangedFiles = BTreeMap<String, Option<Arc<str>>>;

@@ -6,11 +6,10 @@ use capo_core::arena::{Clock, RunOptions};
 use capo_core::control::Control;
 use capo_core::study::{Format, Study};
 use capo_models::{Builder, Models, Observer, Setup};
-use capo_workloads::files::MemoryFiles;
 use web_time::Instant;
 
 use super::benchmark;
-use super::protocol::DataFiles;
+use super::protocol::{DataFiles, memory};
 use crate::keys::Keys;
 
 /// A study joined with its workloads.
@@ -51,13 +50,6 @@ impl Session {
         let clock = Rc::new(Elapsed(Instant::now()));
         self.0.options(started_at, clock, control, told)
     }
-}
-
-/// Data files as workloads read them.
-pub(super) fn memory(files: &DataFiles) -> MemoryFiles {
-    files.iter().fold(MemoryFiles::new(), |files, (path, text)| {
-        files.with(path.as_str(), text.as_bytes())
-    })
 }
 
 struct Elapsed(Instant);

@@ -6,8 +6,7 @@ use capo_core::workload::{Caller, RolloutContext, Split};
 use futures::future::LocalBoxFuture;
 use web_time::Instant;
 
-use super::protocol::{DataFiles, ProbeFailure};
-use super::session::memory;
+use super::protocol::{DataFiles, ProbeFailure, memory};
 
 /// Does the first example the search sees under `prompt`, and says how many seconds it took.
 ///

@@ -31,6 +31,12 @@ impl<'a> PromptOf<'a> {
         let candidate = lineage::seed(state)?;
         Some(Self { state, candidate })
     }
+
+    /// The prompt that a run returned; `None` before it has ended.
+    pub fn best(state: &'a RunState) -> Option<Self> {
+        let candidate = state.finished()?.best?;
+        Some(Self { state, candidate })
+    }
 }
 
 /// What an interval says of the first prompt.
@@ -120,12 +126,11 @@ pub fn interval(of: PromptOf<'_>, metric: &StudiedMetric, split: Split) -> Optio
 /// [`differences`] of the prompt that a run returned to the one it started from; none where they are the same, or
 /// the run has not ended.
 pub fn best_minus_seed(state: &RunState, split: Split) -> Differences {
-    let best = state.finished().and_then(|finished| finished.best);
-    let pair = best
+    let pair = PromptOf::best(state)
         .zip(PromptOf::seed(state))
-        .filter(|(best, seed)| *best != seed.candidate);
-    pair.map_or_else(Differences::default, |(candidate, seed)| {
-        differences(PromptOf { state, candidate }, seed, split)
+        .filter(|(best, seed)| best.candidate != seed.candidate);
+    pair.map_or_else(Differences::default, |(best, seed)| {
+        differences(best, seed, split)
     })
 }
 

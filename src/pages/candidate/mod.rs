@@ -25,6 +25,7 @@ use self::lineage::LineagePlate;
 use self::page::Page;
 use self::prompt::PromptPlate;
 use self::trace::Drawer;
+pub(super) use self::trace::held_out_rollout;
 use crate::components::{Deferred, RunHead, RunNotices, page_title, with_run};
 use crate::format;
 use crate::frame::shortcuts::use_shortcut;

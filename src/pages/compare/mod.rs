@@ -1,5 +1,6 @@
 //! Runs side by side: every metric by round, paired differences, and what their studies do not share.
 
+mod beside;
 mod overlaid;
 mod pairs;
 mod settings;
@@ -13,12 +14,13 @@ use leptos_router::NavigateOptions;
 use leptos_router::components::A;
 use leptos_router::hooks::{use_navigate, use_query_map};
 
+use self::beside::BesideFirst;
 use self::overlaid::{Compared, Metric, Overlaid, metrics, overlaid};
 use self::pairs::{Named, Pair, Pairs, pair};
 use self::settings::{Said, Settings, differing};
 use crate::charts::figure::Figure;
 use crate::charts::overlay::{Overlay, overlay_table};
-use crate::components::{AllRuns, Gate, Term, page_title, plate_letter};
+use crate::components::{AllRuns, Deferred, Gate, Term, page_title, plate_letter};
 use crate::format;
 use crate::live::{Phase, Run, Runs};
 use crate::run::activity::changed_by_hand;
@@ -159,6 +161,9 @@ fn Comparison(chosen: Vec<Run>) -> impl IntoView {
             {figures}
         </div>
         <Pairs first pairs/>
+        <Deferred>
+            <BesideFirst chosen names=all_names letter=Signal::derive(move || plate_letter(shown.with(Vec::len)))/>
+        </Deferred>
         <Settings names=all_names rows=differing/>
     }
 }

@@ -7,7 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::take_away::{Document, Taken, take};
 use crate::components::Plate;
 use crate::format::{count, counted, dollars, span, tokens};
-use crate::live::Run;
+use crate::live::{Run, Runs};
 use crate::run::outcome::{self, Cost};
 
 /// Calls, tokens and dollars by role.
@@ -27,11 +27,12 @@ pub(super) fn CostsPlate(
         }
     };
     let ended = Memo::new(move |_| run.read(|folded| folded.state.finished().is_some()));
+    let runs = expect_context::<Runs>();
     let failed = RwSignal::new(None::<String>);
     let offer = move |what: Taken| {
         spawn_local(async move {
             // The page may be left by then.
-            let _ = failed.try_set(take(run, what).await.err());
+            let _ = failed.try_set(take(runs, run, what).await.err());
         });
     };
     let rows = move || {

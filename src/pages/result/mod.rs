@@ -1,7 +1,6 @@
 //! The page to take the result away from: one sentence, the prompt, and what the held-out examples
 //! say about it.
 
-mod by_example;
 mod costs;
 mod differences;
 mod held_out;
@@ -17,18 +16,18 @@ use capo_core::reading::comparison;
 use capo_core::workload::Split;
 use leptos::prelude::*;
 
-use self::by_example::ByExamplePlate;
 use self::costs::CostsPlate;
 use self::differences::SeedPlate;
 use self::held_out::HeldOutPlate;
 use self::other_run::OtherRunPlate;
-use self::prompt::PromptPlate;
+use self::prompt::{Best, PromptPlate};
 use self::so_far::SoFar;
 use self::story::StoryPlate;
 use self::trade_off::TradeOffPlate;
 use self::verdict::Verdict;
 use crate::components::{Deferred, RunHead, RunNotices, page_title, plate_letter, with_run};
 use crate::live::Run;
+use crate::pages::examples::{ByExamplePlate, Side};
 use crate::run::by_example::ByExample;
 use crate::run::outcome::Outcome;
 use crate::run::story::story;
@@ -67,7 +66,14 @@ fn ResultOf(run: Run) -> impl IntoView {
     let differences = Memo::new(move |_| {
         run.read(|folded| comparison::best_minus_seed(&folded.state, Split::Evaluate).metrics)
     });
-    let pairs = Memo::new(move |_| run.read(|folded| ByExample::best_and_seed(&folded.state)));
+    let pairs = Memo::new(move |_| run.read(|folded| ByExample::seed_and_best(&folded.state)));
+    let sides = Memo::new(move |_| {
+        let best = run.read(|folded| Best::of(folded).map(|best| best.called()));
+        ["seed", best.unwrap_or("best prompt")].map(|name| Side {
+            run,
+            name: name.to_owned(),
+        })
+    });
     let steps = Memo::new(move |_| {
         let told = run.read(|folded| Some(story(&folded.state, folded.state.finished()?.best?)));
         told.unwrap_or_default()
@@ -95,7 +101,7 @@ fn ResultOf(run: Run) -> impl IntoView {
         </div>
         <Show when=move || measured.get()>
             <Deferred>
-                <ByExamplePlate run found=pairs letter=letter(4, [differs])/>
+                <ByExamplePlate sides found=pairs letter=letter(4, [differs]) page=format!("/run/{}/result", run.id())/>
             </Deferred>
         </Show>
         <Deferred>

@@ -10,9 +10,9 @@ use web_sys::{Element, HtmlElement, Node};
 
 use super::prompt::Best;
 use crate::download::{self, Kind};
-use crate::live::{self, Folded, Run};
+use crate::live::{self, Folded, Run, Runs};
 use crate::run::code::{self, Language};
-use crate::run::report;
+use crate::run::{regression, report};
 use crate::storage::is_report;
 
 /// Where an entry of the menu says its place, from 0.
@@ -25,6 +25,10 @@ pub(super) enum Taken {
     Document(Document),
     /// The prompt as a call of the agent’s model.
     Call(Language),
+    /// The held-out rows.
+    Rows,
+    /// The study that measures prompts on them.
+    StudyOfRows,
     /// Every line as it was written.
     Journal,
     /// The journal packed, with traces or without.
@@ -43,7 +47,7 @@ pub(super) enum Document {
 }
 
 impl Taken {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Document(Document::Prompt),
         Self::Document(Document::Text),
         Self::Document(Document::Json),
@@ -51,6 +55,8 @@ impl Taken {
         Self::Call(Language::Curl),
         Self::Call(Language::Python),
         Self::Call(Language::TypeScript),
+        Self::Rows,
+        Self::StudyOfRows,
         Self::Report(false),
         Self::Report(true),
         Self::Journal,
@@ -67,6 +73,8 @@ impl Taken {
             Self::Call(Language::Curl) => "Call of the model (curl)",
             Self::Call(Language::Python) => "Call of the model (Python)",
             Self::Call(Language::TypeScript) => "Call of the model (TypeScript)",
+            Self::Rows => "Held-out rows, to test prompts on (JSONL)",
+            Self::StudyOfRows => "Study of the held-out rows (TOML)",
             Self::Report(false) => "This page in one file, opens offline (HTML)",
             Self::Report(true) => "This page in one file, with traces (HTML)",
             Self::Journal => "Journal (JSONL)",
@@ -89,14 +97,18 @@ impl Taken {
     }
 
     /// Whether it is to be had here: a report is such a file already, has as many traces as it was made with, and no worker to
-    /// write calls.
-    fn is_offered(self, is_report: bool) -> bool {
-        !(is_report && matches!(self, Self::Call(_) | Self::Packed(_) | Self::Report(_)))
+    /// write calls. Rows are only where the run's files are.
+    fn is_offered(self, is_report: bool, has_rows: bool) -> bool {
+        match self {
+            Self::Rows | Self::StudyOfRows => has_rows,
+            Self::Call(_) | Self::Packed(_) | Self::Report(_) => !is_report,
+            Self::Document(_) | Self::Journal => true,
+        }
     }
 }
 
 /// The name of files about a run, without an ending.
-pub(super) fn file_name(run: Run) -> String {
+fn file_name(run: Run) -> String {
     run.peek(|folded| {
         let study = folded.state.study();
         let name = study.map_or("", |started| started.study.study.name.as_str());
@@ -108,9 +120,19 @@ pub(super) fn file_name(run: Run) -> String {
 ///
 /// # Errors
 /// Why there is none, in words.
-pub(super) async fn take(run: Run, what: Taken) -> Result<(), String> {
+pub(super) async fn take(runs: Runs, run: Run, what: Taken) -> Result<(), String> {
     let name = file_name(run);
     match what {
+        Taken::Rows | Taken::StudyOfRows => {
+            let files = runs.begun(run).await?.files;
+            let made = run.peek(|folded| regression::regression(&folded.state, &files, &name));
+            let (study, rows) = made?;
+            let (ending, text) = match what {
+                Taken::Rows => ("jsonl", rows),
+                _ => ("toml", study),
+            };
+            download::offer_text(&format!("{}.{ending}", regression::file_name(&name)), text)
+        }
         Taken::Journal => download::offer_journal(run, &name).await,
         Taken::Packed(with_traces) => download::offer_packed_journal(run, &name, with_traces).await,
         Taken::Report(with_traces) => download::offer_report(run, &name, with_traces).await,
@@ -160,11 +182,12 @@ fn content(folded: &Folded, document: Document, name: &str) -> Result<(String, K
 /// A button with a menu under it.
 #[component]
 pub(super) fn TakeAway(run: Run, best: Memo<Option<Best>>) -> impl IntoView {
+    let runs = expect_context::<Runs>();
     let host = NodeRef::<Div>::new();
     let button = NodeRef::<Button>::new();
     let open = RwSignal::new(false);
     let failed = RwSignal::new(None::<String>);
-    let making = RwSignal::new(false);
+    let said = RwSignal::new(None::<String>);
     let ended = Memo::new(move |_| run.read(|folded| folded.state.finished().is_some()));
     let close = move || {
         open.set(false);
@@ -194,12 +217,20 @@ pub(super) fn TakeAway(run: Run, best: Memo<Option<Best>>) -> impl IntoView {
     };
     let pick = move |what: Taken| {
         close();
-        making.set(true);
+        said.set(Some("The file is being made.".to_owned()));
         spawn_local(async move {
-            let taken = take(run, what).await;
+            let taken = take(runs, run, what).await;
+            let is_of_rows = matches!(what, Taken::Rows | Taken::StudyOfRows) && taken.is_ok();
+            let command = is_of_rows.then(|| {
+                let command = regression::command(&file_name(run));
+                format!(
+                    "With the rows, their study and the prompt alone in one folder, its models’ keys in variables: \
+                     {command}"
+                )
+            });
             // The page may be left by then.
+            let _ = said.try_set(command);
             let _ = failed.try_set(taken.err());
-            let _ = making.try_set(false);
         });
     };
     Effect::new(move |_| {
@@ -208,10 +239,11 @@ pub(super) fn TakeAway(run: Run, best: Memo<Option<Best>>) -> impl IntoView {
         }
     });
     let entries = move || {
+        let has_rows = run.has_files() && run.peek(|folded| regression::is_of_rows(&folded.state));
         let shown = Taken::ALL
             .into_iter()
             .filter(|what| ended.get() || !what.needs_end())
-            .filter(|what| what.is_offered(is_report()));
+            .filter(|what| what.is_offered(is_report(), has_rows));
         shown
             .enumerate()
             .map(|(place, what)| {
@@ -250,7 +282,7 @@ pub(super) fn TakeAway(run: Run, best: Memo<Option<Best>>) -> impl IntoView {
             </Show>
         </div>
         <span class="note" role="status">
-            {move || making.get().then_some("The file is being made.")}
+            {said}
         </span>
         {move || failed.get().map(|message| view! { <span class="note is-i" role="alert">{message}</span> })}
     }

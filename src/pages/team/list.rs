@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::form::Refused;
-use crate::components::{Message, When};
+use crate::components::{TryAgain, When};
 use crate::team::{Asking, Server, Team};
 
 type Listed<T> = Result<Vec<T>, String>;
@@ -107,18 +107,9 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Listing<T> {
             None => quiet("Asking the server."),
             Some(Ok(rows)) if rows.is_empty() => quiet(empty),
             Some(Ok(_)) => None,
-            Some(Err(why)) => Some(
-                view! {
-                    <Message what=why.clone()>
-                        <div class="row">
-                            <button type="button" on:click=move |_| self.load()>
-                                "Try again"
-                            </button>
-                        </div>
-                    </Message>
-                }
-                .into_any(),
-            ),
+            Some(Err(why)) => {
+                Some(view! { <TryAgain what=why.clone() again=move |()| self.load()/> }.into_any())
+            }
         })
     }
 }

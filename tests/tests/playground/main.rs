@@ -11,6 +11,7 @@ mod edge;
 #[expect(dead_code, reason = "other tests use other parts")]
 #[path = "../edge_worker/mod.rs"]
 mod edge_worker;
+mod examples;
 mod hardships;
 mod lasting;
 mod new_study;
@@ -390,6 +391,7 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
     let table = browser.downloaded(".csv").await;
     assert_eq!(table.lines().count(), 7, "{table}");
     browser.click_at("#plate-F tbody a").await;
+    browser.click("Whole conversation").await;
     browser
         .until("the example is open", async || {
             let search = browser.js("return location.search").await;

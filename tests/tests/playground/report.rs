@@ -86,7 +86,7 @@ fn made(report: &Path, journals: &[&Path]) {
 }
 
 /// A study whose journal holds a finished run, and who answers it.
-fn ended() -> (Study, Stub) {
+pub(crate) fn ended() -> (Study, Stub) {
     let (study, stub) = Study::new("http://unused").on_stub();
     run(&mut study.optimize()).expect_code(0);
     (study, stub)

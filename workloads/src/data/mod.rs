@@ -4,6 +4,7 @@
 //! alone, never on the study's seed: otherwise a prompt found with seed 1 would be judged, under
 //! seed 2, on examples its search has seen.
 
+mod held_out;
 mod look;
 mod rows;
 mod split;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use held_out::held_out;
 pub(crate) use look::cut;
 pub use look::{ASKED, EXPECTED, Look, guess, template};
 pub use rows::Format;

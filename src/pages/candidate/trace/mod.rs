@@ -8,16 +8,17 @@ mod talk;
 
 use std::rc::Rc;
 
+use capo_core::ids::CandidateId;
 use capo_core::journal::{Event, LineId, RolloutEvent, parse_line};
 use capo_core::metric::MetricSpec;
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
 use leptos::ev;
-use leptos::html::{Aside, H2};
+use leptos::html::H2;
 use leptos::prelude::*;
 use leptos_router::components::A;
 use wasm_bindgen::JsCast;
-use web_sys::{Element, HtmlElement};
+use web_sys::Element;
 
 use self::account::account;
 use self::everyone::Everyone;
@@ -26,7 +27,7 @@ use self::place::{Located, Place, locate};
 use self::talk::talk;
 use super::address::{Address, TraceAddress};
 use super::page::Page;
-use crate::components::Message;
+use crate::components::{TryAgain, hold_focus};
 use crate::format::{self, Quantity};
 use crate::live::Run;
 use crate::storage::Storage;
@@ -34,9 +35,8 @@ use crate::storage::Storage;
 /// The open trace: a rollout, or its example over all prompts.
 #[component]
 pub(super) fn Drawer(page: Page) -> impl IntoView {
-    let drawer = NodeRef::<Aside>::new();
     let title = NodeRef::<H2>::new();
-    hold_focus(drawer, title);
+    hold_focus(title, ".heat td[tabindex=\"0\"]");
     let close = move || page.go(|address| address.open(None));
     let escape = window_event_listener(ev::keydown, move |event| {
         let elsewhere = event
@@ -66,7 +66,7 @@ pub(super) fn Drawer(page: Page) -> impl IntoView {
         (Some(Place::Here(located)), false) => view! { <Rollout page located/> }.into_any(),
     };
     view! {
-        <aside class="drawer" aria-labelledby="trace-title" node_ref=drawer>
+        <aside class="drawer" aria-labelledby="trace-title">
             <header>
                 <div class="row spread">
                     <h2 id="trace-title" tabindex="-1" node_ref=title>
@@ -81,46 +81,6 @@ pub(super) fn Drawer(page: Page) -> impl IntoView {
             <div class="body">{body}</div>
         </aside>
     }
-}
-
-/// Takes the focus when somebody opens the drawer, and gives it back when it closes.
-fn hold_focus(drawer: NodeRef<Aside>, title: NodeRef<H2>) {
-    let focused = || {
-        let active = document().active_element()?.dyn_into::<HtmlElement>().ok()?;
-        (active.tag_name() != "BODY").then_some(active)
-    };
-    // None when the page was opened with this address: nobody's focus is taken then.
-    let opener = StoredValue::new_local(focused());
-    Effect::new(move |_| {
-        if let Some(title) = title.get()
-            && opener.with_value(Option::is_some)
-        {
-            // An element that is gone by now takes no focus.
-            let _ = title.focus();
-        }
-    });
-    on_cleanup(move || {
-        let inside = drawer
-            .try_get_untracked()
-            .flatten()
-            .zip(focused())
-            .is_some_and(|(drawer, focused)| drawer.contains(Some(&focused)));
-        if !inside && focused().is_some() {
-            return;
-        }
-        let opener = opener
-            .try_get_value()
-            .flatten()
-            .filter(|opener| opener.is_connected());
-        let cell = || {
-            let cell = document().query_selector(".heat td[tabindex=\"0\"]").ok()??;
-            cell.dyn_into::<HtmlElement>().ok()
-        };
-        if let Some(element) = opener.or_else(cell) {
-            // As above.
-            let _ = element.focus();
-        }
-    });
 }
 
 fn place(page: Page) -> Option<Place> {
@@ -327,16 +287,9 @@ fn Rollout(page: Page, located: Located) -> impl IntoView {
             }
             .into_any()
         }
-        Some(Err(message)) => view! {
-            <Message what=message>
-                <div class="row">
-                    <button type="button" on:click=move |_| again.update(|again| *again += 1)>
-                        "Try again"
-                    </button>
-                </div>
-            </Message>
+        Some(Err(what)) => {
+            view! { <TryAgain what again=move |()| again.update(|again| *again += 1)/> }.into_any()
         }
-        .into_any(),
     };
     shown.into_any()
 }
@@ -354,6 +307,24 @@ fn metrics(state: &RunState, located: &Located) -> Vec<MetricSpec> {
         .study()
         .and_then(|started| started.workloads.get(&located.workload));
     record.map_or_else(Vec::new, |record| record.metrics.clone())
+}
+
+/// The first rollout of a prompt on a held-out example. Its workload is named where there are several.
+///
+/// # Errors
+/// Why it cannot be read, in words.
+pub(in crate::pages) async fn held_out_rollout(
+    run: Run,
+    candidate: CandidateId,
+    example: &str,
+    workload: Option<String>,
+) -> Result<Rc<RolloutEvent>, String> {
+    let trace = TraceAddress::first(example.to_owned(), workload, Split::Evaluate);
+    let line = run.peek(|folded| match locate(&folded.state, &trace, Some(candidate)) {
+        Place::Here(located) => located.line,
+        Place::NoPrompt | Place::NoExample => None,
+    });
+    read(run, line.ok_or("This prompt was not run on this example.")?).await
 }
 
 /// Reads a rollout's whole line from this browser.

@@ -1,18 +1,32 @@
-//! The best prompt beside the seed prompt, example by example.
+//! A prompt beside another one, example by example.
+
+mod answers;
 
 use capo_core::reading::metrics::StudiedMetric;
 use leptos::prelude::*;
 use leptos_router::components::A;
+use leptos_router::hooks::use_query_map;
+use leptos_router::location::Url;
 
-use super::prompt::Best;
-use super::take_away::file_name;
+use self::answers::{Answers, Opened};
 use crate::components::{Plate, Spacer, Toggle, Viewport, Window};
 use crate::download;
 use crate::format::{NOTHING, count, counted};
 use crate::live::Run;
-use crate::pages::candidate::held_out_trace;
 use crate::run::by_example::{ByExample, ExampleChange, Pair};
 use crate::run::studied::Shown as _;
+
+/// The name of the open example in the address.
+const EXAMPLE: &str = "example";
+
+/// One of the two prompts.
+#[derive(Clone, PartialEq)]
+pub(super) struct Side {
+    /// The run that it is of.
+    pub run: Run,
+    /// What it is called.
+    pub name: String,
+}
 
 /// Which examples are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,22 +62,53 @@ impl Filter {
     }
 }
 
-/// Every held-out example with both prompts, and where each can be read.
+/// Every held-out example with both prompts, and what they answered to the one that the address names.
 #[component]
 pub(super) fn ByExamplePlate(
-    run: Run,
+    /// The two prompts.
+    sides: Memo<[Side; 2]>,
     /// What there is to show.
     found: Memo<Option<ByExample>>,
     /// The letter of the plate.
     letter: Signal<&'static str>,
+    /// The path of the page.
+    #[prop(into)]
+    page: String,
+    /// What chooses the second prompt.
+    #[prop(into, optional)]
+    choice: ViewFn,
 ) -> impl IntoView {
-    let best = Memo::new(move |_| run.read(|folded| Best::of(folded).map(|best| best.called())));
-    let best = move || best.get().unwrap_or("best prompt");
+    let (choice, page) = (StoredValue::new(choice), StoredValue::new(page));
+    let called = move |side: usize| sides.with(|sides| sides[side].name.clone());
     // Examples of further workloads are measured by other metrics.
     let of_one = move || {
         let workload = found.with(|found| found.as_ref()?.workload.clone());
         workload
             .map(|name| format!(" Only the examples of “{name}”, which measures the objective, are listed."))
+    };
+    let query = use_query_map();
+    let opened = Memo::new(move |_| {
+        let named = query.with(|query| query.get(EXAMPLE))?;
+        found.with(|found| {
+            let found = found.as_ref()?;
+            // The router decodes an address once more than it encodes it.
+            let is_named = |pair: &&Pair| Url::unescape(&pair.example) == named;
+            Some(Opened {
+                example: found.pairs.iter().find(is_named)?.example.clone(),
+                workload: found.workload.clone(),
+                prompts: found.prompts,
+                sides: sides.get(),
+            })
+        })
+    });
+    // The page with another example open, or none.
+    let address = move |example: Option<&str>| {
+        let mut query = query.get();
+        query.remove(EXAMPLE);
+        if let Some(example) = example {
+            query.insert(EXAMPLE, example.to_owned());
+        }
+        page.with_value(|page| format!("{page}{}", query.to_query_string()))
     };
     let filter = RwSignal::new(Filter::All);
     let places = Memo::new(move |_| {
@@ -76,7 +121,7 @@ pub(super) fn ByExamplePlate(
     });
     let window = Window::over(Signal::derive(move || places.with(Vec::len)));
     let drawn = move || window.rows(places, Clone::clone);
-    let choice = move |this: Filter| {
+    let filters = move |this: Filter| {
         let many = move || {
             found.with(|found| {
                 let pairs = found.iter().flat_map(|found| &found.pairs);
@@ -108,14 +153,24 @@ pub(super) fn ByExamplePlate(
     };
     let failed = RwSignal::new(None::<String>);
     let take = move |_| {
-        let csv = found.with_untracked(|found| found.as_ref().map(ByExample::csv));
-        let offered = csv.map(|csv| download::offer_text(&format!("{}-examples.csv", file_name(run)), csv?));
+        let offered = found.with_untracked(|found| {
+            let found = found.as_ref()?;
+            let sides = sides.get_untracked();
+            let name = sides[1].run.peek(|folded| {
+                let name = &folded.state.study()?.study.study.name;
+                Some(download::file_name(name, Some(found.prompts[1])))
+            })?;
+            let csv = found.csv(sides.each_ref().map(|side| side.name.as_str()));
+            Some(csv.and_then(|csv| download::offer_text(&format!("{name}-examples.csv"), csv)))
+        });
         failed.set(offered.and_then(Result::err));
     };
     let row = move |place: usize| {
         found.with(|found| {
             let found = found.as_ref()?;
-            Some(row(&run.id(), found, found.pairs.get(place)?))
+            let pair = found.pairs.get(place)?;
+            let example = pair.example.clone();
+            Some(row(found, pair, opened, move || address(Some(&example))))
         })
     };
     view! {
@@ -124,13 +179,17 @@ pub(super) fn ByExamplePlate(
                 letter
                 row=true
                 title=move || {
-                    view! { "Example by example " <span class="unit">"held out, seed → " {best}</span> }
+                    view! {
+                        "Example by example "
+                        <span class="unit">"held out, " {move || called(0)} " → " {move || called(1)}</span>
+                    }
                 }
                 beside=move || {
                     view! {
                         <div class="row">
+                            {choice.with_value(ViewFn::run)}
                             <span class="seg" role="group" aria-label="Examples shown">
-                                {Filter::ALL.map(choice).collect_view()}
+                                {Filter::ALL.map(filters).collect_view()}
                             </span>
                             <button type="button" on:click=take>
                                 "Table (CSV)"
@@ -159,35 +218,45 @@ pub(super) fn ByExamplePlate(
                     </table>
                 </Viewport>
                 <p class="reading">
-                    "Became: by the objective, else by the costs. A threshold holds for the mean, so single examples may be over it. \
-                     Each leads to its trace with the "
-                    {best} "." {of_one} {left_out}
+                    "Became: by the objective, else by the costs. A threshold holds for the mean, so single examples may be over it \
+                     with the "
+                    {move || called(1)} ". Each opens what both prompts answered." {of_one} {left_out}
                 </p>
+                {move || opened.get().map(|opened| view! { <Answers opened close=move || address(None)/> })}
                 {move || failed.get().map(|why| view! { <p class="note is-i" role="alert">{why}</p> })}
             </Plate>
         </Show>
     }
 }
 
-fn row(run: &str, found: &ByExample, pair: &Pair) -> impl IntoView + use<> {
-    let address = held_out_trace(run, found.best, &pair.example, found.workload.clone());
-    let example = pair.example.clone();
-    let cell = |(metric, [seed, best]): (&StudiedMetric, &[Option<f64>; 2])| {
+fn row<H>(found: &ByExample, pair: &Pair, opened: Memo<Option<Opened>>, href: H) -> impl IntoView + use<H>
+where
+    H: Fn() -> String + Send + Sync + 'static,
+{
+    let (example, own) = (pair.example.clone(), pair.example.clone());
+    // Else each would say that it leads to the page shown.
+    let current = move || {
+        let is_open = |opened: &Option<Opened>| opened.as_ref().is_some_and(|opened| opened.example == own);
+        opened.with(is_open).to_string()
+    };
+    let cell = |(metric, [first, second]): (&StudiedMetric, &[Option<f64>; 2])| {
         let shown = |value: &Option<f64>| {
             value.map_or_else(
                 || NOTHING.to_owned(),
                 |value| metric.quantity().measurement(&metric.spec, value),
             )
         };
-        let is_same = seed == best;
-        let (seed, best) = (shown(seed), shown(best));
-        view! { <td class="num" class:quiet=is_same>{seed} " → " {best}</td> }
+        let is_same = first == second;
+        let (first, second) = (shown(first), shown(second));
+        view! { <td class="num" class:quiet=is_same>{first} " → " {second}</td> }
     };
     let cells = found.metrics.iter().zip(&pair.values).map(cell).collect_view();
     view! {
         <tr>
             <th scope="row">
-                <A href=address>{example}</A>
+                <A href scroll=false attr:aria-current=current>
+                    {example}
+                </A>
             </th>
             <td>{pair.fate.word()}</td>
             {cells}

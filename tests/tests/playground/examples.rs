@@ -1,0 +1,223 @@
+//! Two prompts example by example, and the held-out rows for taking away.
+
+use std::path::Path;
+
+use capo_browser::Browser;
+use capo_tests::journal::{events, of_kind};
+use capo_tests::program::{command, run};
+use capo_tests::study::{KEY, Study};
+use serde_json::{Value, json};
+
+use super::report::ended;
+use super::{SECRET, journal, page, set_up};
+
+/// What is read off the answers that are open: of both sides the name, the text, the words that only it has, and how far down
+/// it stands.
+const ANSWERS: &str = "return [...document.querySelectorAll('.answers .answer')].map((one) => {
+        const text = one.querySelector('.prompt');
+        const words = (tag) => [...text.querySelectorAll(tag)].map((part) => part.textContent).join('');
+        return {
+            name: one.querySelector('h4').innerText, text: text.textContent, taken: words('del'), added: words('ins'),
+            top: one.getBoundingClientRect().y,
+        };
+    })";
+
+/// The line of the prompt that a run returned, and that of the one that it started from.
+fn best_and_seed(lines: &[Value]) -> [&Value; 2] {
+    let best = &of_kind(lines, "finished").last().unwrap()["best"];
+    let candidates = of_kind(lines, "candidate");
+    let found = |is_it: &dyn Fn(&Value) -> bool| *candidates.iter().find(|one| is_it(one)).unwrap();
+    [
+        found(&|one| one["id"] == *best),
+        found(&|one| one["origin"] == "seed"),
+    ]
+}
+
+/// The held-out rollouts of a prompt, in the order of their examples.
+fn held_out(lines: &[Value], prompt: &Value) -> Vec<Value> {
+    let rollouts = of_kind(lines, "rollout").into_iter();
+    let own =
+        rollouts.filter(|rollout| rollout["candidate"] == prompt["id"] && rollout["split"] == "evaluate");
+    let mut own: Vec<Value> = own.cloned().collect();
+    own.sort_by_key(|rollout| rollout["example"].to_string());
+    own
+}
+
+fn answer(rollout: &Value) -> &str {
+    let messages = rollout["trace"]["messages"].as_array().unwrap();
+    messages.last().unwrap()["content"].as_str().unwrap().trim()
+}
+
+/// Opens a journal, and returns the id of the run that it has become.
+async fn keep(browser: &Browser, journal: &Path) -> String {
+    browser.go("/runs").await;
+    browser.choose("Journals to open", journal).await;
+    browser.until_shown("Finished.").await;
+    let id = browser.js("return location.pathname.split('/')[2]").await;
+    id.as_str().unwrap().to_owned()
+}
+
+/// Opens an example in the table of all, waiting until it is there.
+async fn open_example(browser: &Browser, example: &Value) {
+    let open = "const all = [...document.querySelectorAll('.viewport tbody a')];
+        const found = all.find((one) => one.innerText.trim() === arguments[0]);
+        if (found) { found.focus(); found.click(); }
+        return Boolean(found)";
+    browser
+        .until(&format!("there is the example {example}"), async || {
+            browser.js_with(open, vec![example.clone()]).await == json!(true)
+        })
+        .await;
+}
+
+/// Both answers, once they are read.
+async fn answers(browser: &Browser) -> [Value; 2] {
+    let count = "return document.querySelectorAll('.answers .answer .prompt').length";
+    browser
+        .until("two answers are open", async || browser.js(count).await == 2)
+        .await;
+    let answers = browser.js(ANSWERS).await;
+    [answers[0].clone(), answers[1].clone()]
+}
+
+#[tokio::test]
+async fn what_both_prompts_answered_stands_side_by_side_in_its_own_words() {
+    let (study, _stub) = ended();
+    let lines = events(&study.journal());
+    let [best, seed] = best_and_seed(&lines).map(|prompt| held_out(&lines, prompt));
+    let mut both = seed.iter().zip(&best);
+    let (before, after) = both
+        .find(|(before, after)| answer(before) != answer(after))
+        .unwrap();
+
+    let browser = page::open("/runs").await;
+    let run = keep(&browser, &study.journal()).await;
+    browser.go(&format!("/run/{run}/result")).await;
+    open_example(&browser, &before["example"]).await;
+    let [left, right] = answers(&browser).await;
+    assert_eq!(
+        (&left["name"], &left["text"]),
+        (&json!("seed"), &json!(answer(before)))
+    );
+    assert_eq!(right["text"], answer(after));
+    assert_eq!((&left["added"], &right["taken"]), (&json!(""), &json!("")));
+    assert!(left["taken"] != "" || right["added"] != "", "{left} {right}");
+    assert_eq!(left["top"], right["top"]);
+    browser.until_shown("What was asked").await;
+    let is_told = "const current = document.querySelectorAll('.viewport a[aria-current=true]');
+        return [document.activeElement.matches('.answers h3'), current.length, current[0].innerText.trim()]";
+    assert_eq!(browser.js(is_told).await, json!([true, 1, before["example"]]));
+    assert_eq!(crate::barriers(&browser).await, Vec::<String>::new());
+    // Its rows are where the journal was made.
+    browser.click("Download…").await;
+    browser.until_shown("Prompt alone (text)").await;
+    let menu = browser.text("[role=menu]").await;
+    assert!(
+        menu.contains("Call of the model") && !menu.contains("Held-out rows"),
+        "{menu}"
+    );
+
+    // The address names the example, and a telephone has one answer below the other.
+    crate::on_telephone(&browser).await;
+    browser.reload().await;
+    let [first, second] = answers(&browser).await;
+    assert!(first["top"].as_f64() < second["top"].as_f64(), "{first} {second}");
+    let fits = "const one = document.querySelector('.answers'); return one.scrollWidth <= one.clientWidth";
+    assert_eq!(browser.js(fits).await, true);
+    browser.click("Close answers").await;
+    let is_closed = "return !document.querySelector('.answers') && location.search === ''";
+    browser
+        .until("no answer is open", async || browser.js(is_closed).await == true)
+        .await;
+}
+
+#[tokio::test]
+async fn the_best_prompts_of_two_runs_stand_beside_each_other() {
+    let (study, _stub) = ended();
+    let mut lines = events(&study.journal());
+    let [best, seed] = best_and_seed(&lines).map(|prompt| (prompt["id"].clone(), held_out(&lines, prompt)));
+    // Another run of the same study that came back to the prompt it started from, and lacks one of its traces.
+    for line in &mut lines {
+        if line["event"] == "finished" {
+            line["best"] = seed.0.clone();
+        } else if *line == seed.1[1] {
+            line["trace"] = json!({ "messages": [] });
+            line["without_trace"] = json!(true);
+        }
+    }
+    let other = study.file("other.jsonl");
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&other, text).unwrap();
+    let correct = |rollout: &Value| rollout["measurements"]["correct"].as_f64().unwrap();
+    let pairs = best.1.iter().zip(&seed.1);
+    let worse = pairs.filter(|(best, seed)| correct(best) > correct(seed)).count();
+
+    let browser = page::open("/runs").await;
+    let mut runs = Vec::new();
+    for journal in [&study.journal(), &other] {
+        runs.push(keep(&browser, journal).await);
+    }
+    browser.go(&format!("/compare?runs={}", runs.join(","))).await;
+    browser
+        .until_shown("held out, word problems (1) → word problems (2)")
+        .await;
+    browser.until_shown(&format!("worse {worse}")).await;
+    open_example(&browser, &best.1[0]["example"]).await;
+    let [left, right] = answers(&browser).await;
+    assert_eq!(
+        [&left["name"], &left["text"], &right["name"], &right["text"]],
+        [
+            &json!("word problems (1)"),
+            &json!(answer(&best.1[0])),
+            &json!("word problems (2)"),
+            &json!(answer(&seed.1[0])),
+        ]
+    );
+    open_example(&browser, &seed.1[1]["example"]).await;
+    browser.until_shown("The journal was made without traces.").await;
+    let shown = "return document.querySelector('.answers .answer .prompt').textContent";
+    assert_eq!(browser.js(shown).await, answer(&best.1[1]));
+    browser.click("Table (CSV)").await;
+    let table = browser.downloaded(".csv").await;
+    let head = "example,result,over by itself,correct word problems (1),correct word problems (2),";
+    assert!(table.starts_with(head) && table.lines().count() == 7, "{table}");
+}
+
+#[tokio::test]
+async fn the_held_out_rows_alone_measure_what_the_run_measured() {
+    let (study, _stub) = Study::new("http://unused").on_stub_with(std::time::Duration::ZERO, Some(SECRET));
+    let browser = set_up(&study, SECRET).await;
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+    browser.click("Result").await;
+    browser.until_shown("Copy prompt").await;
+    let lines = journal(&browser).await;
+
+    let mut taken = Vec::new();
+    for (words, ending) in [
+        ("Held-out rows", ".jsonl"),
+        ("Study of the held-out rows", ".toml"),
+    ] {
+        // A browser lets a page offer one file before somebody does something.
+        browser.reload().await;
+        browser.click("Download…").await;
+        browser.click(words).await;
+        browser.until_shown("--split optimize").await;
+        let file = browser.download(ending).await;
+        taken.push(study.file(file.file_name().unwrap().to_str().unwrap()));
+        std::fs::copy(&file, taken.last().unwrap()).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&taken[0]).unwrap().lines().count(), 6);
+
+    let prompt = study.file("best.md");
+    std::fs::write(&prompt, best_and_seed(&lines)[0]["prompt"].as_str().unwrap()).unwrap();
+    // Whatever else the run read is not needed.
+    std::fs::remove_file(study.file("problems.jsonl")).unwrap();
+    let mut evaluate = command(["evaluate", "--json", "--split", "optimize", "--prompt"]);
+    evaluate.arg(&prompt).arg(&taken[1]);
+    let measured = run(evaluate.current_dir(study.folder()).env(KEY, SECRET)).json();
+    let finished = of_kind(&lines, "finished").last().unwrap()["evaluation"].clone();
+    for metric in ["correct", "too_long"] {
+        assert_eq!(measured["estimates"][metric], finished[metric], "{metric}");
+    }
+}
