@@ -10,14 +10,23 @@ use js_sys::{Array, Uint8Array};
 use leptos::prelude::{document, untrack};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, Url};
+use web_sys::{
+    Blob, BlobPropertyBag, HtmlAnchorElement, HtmlImageElement, OffscreenCanvas,
+    OffscreenCanvasRenderingContext2d, Url,
+};
 
+use crate::charts::measure::Size;
 use crate::live::{Run, document_meta};
 use crate::storage::{Lines, Storage};
 use crate::{format, gzip};
 
 /// A browser has begun to read a file it was offered after so long, in milliseconds.
 const READ: u32 = 60_000;
+
+const SVG: &str = "image/svg+xml";
+
+/// Pixels of a picture to one of the drawing.
+const SHARPNESS: f64 = 2.0;
 
 /// What kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +39,8 @@ pub enum Kind {
     Markdown,
     /// A journal, one JSON object on each line.
     Journal,
+    /// A drawing.
+    Svg,
     /// A program, and how names of such files end.
     Code(&'static str),
 }
@@ -42,6 +53,7 @@ impl Kind {
             Self::Json => "json",
             Self::Markdown => "md",
             Self::Journal => "jsonl",
+            Self::Svg => "svg",
             Self::Code(ending) => ending,
         }
     }
@@ -52,6 +64,7 @@ impl Kind {
             Self::Json => "application/json",
             Self::Markdown => "text/markdown;charset=utf-8",
             Self::Journal => "application/x-ndjson",
+            Self::Svg => SVG,
         }
     }
 }
@@ -139,6 +152,27 @@ fn offer_blob(name: &str, blob: &Blob) -> Result<(), String> {
     Ok(())
 }
 
+/// Offers a drawing of this size as a picture (PNG).
+///
+/// # Errors
+/// When the browser makes none of it, in words.
+pub async fn offer_picture(name: &str, drawing: &str, size: Size) -> Result<(), String> {
+    let picture = rasterised(drawing, size).await.map_err(failed)?;
+    offer_blob(&format!("{name}.png"), &picture)
+}
+
+async fn rasterised(drawing: &str, size: Size) -> Result<Blob, JsValue> {
+    let image = HtmlImageElement::new()?;
+    image.set_src(&format!("data:{SVG};base64,{}", STANDARD.encode(drawing)));
+    JsFuture::from(image.decode()).await?;
+    let [width, height] = [size.width, size.height].map(|side| SHARPNESS * side);
+    let canvas = OffscreenCanvas::new(width as u32, height as u32)?;
+    let context = canvas.get_context("2d")?.ok_or(JsValue::NULL)?;
+    let context: OffscreenCanvasRenderingContext2d = context.unchecked_into();
+    context.draw_image_with_html_image_element_and_dw_and_dh(&image, 0.0, 0.0, width, height)?;
+    JsFuture::from(canvas.convert_to_blob()?).await?.dyn_into()
+}
+
 /// Offers the whole journal of a run as a file: that of the server, or else what this browser has of it.
 ///
 /// # Errors
@@ -161,13 +195,16 @@ pub async fn offer_packed_journal(run: Run, name: &str, with_traces: bool) -> Re
 /// # Errors
 /// As [`offer_journal`], and when the host of the page does not give what it is made of.
 pub async fn offer_report(run: Run, name: &str, with_traces: bool) -> Result<(), String> {
-    let packed = packed(run, with_traces).await?;
-    let bytes = JsFuture::from(packed.array_buffer()).await.map_err(failed)?;
-    let journal = STANDARD.encode(Uint8Array::new(&bytes).to_vec());
+    let journal = STANDARD.encode(content(&packed(run, with_traces).await?).await?);
     let missing = || "The host of this page did not give the page in one file. Try again when it is reached.";
     let page = report_page().await.ok_or_else(missing)?;
     let report = in_report(&page, &[(journal_name(name), journal)]).ok_or_else(missing)?;
     offer_as(&format!("{name}.html"), "text/html;charset=utf-8", [report])
+}
+
+async fn content(blob: &Blob) -> Result<Vec<u8>, String> {
+    let bytes = JsFuture::from(blob.array_buffer()).await.map_err(failed)?;
+    Ok(Uint8Array::new(&bytes).to_vec())
 }
 
 /// What reports of this page are made of.
@@ -202,6 +239,10 @@ async fn slimmed(run: Run) -> Result<Blob, String> {
         Some(Err(why)) => kept(run, Some(why), false).await?,
         None => kept(run, None, false).await?,
     };
+    without_traces(&parts)
+}
+
+fn without_traces(parts: &[String]) -> Result<Blob, String> {
     let lines = parts.iter().flat_map(|part| part.lines());
     blob(
         Kind::Journal.media_type(),
@@ -224,6 +265,23 @@ async fn packed(run: Run, with_traces: bool) -> Result<Blob, String> {
 /// When lines are missing or the browser does not give them back, in words.
 pub async fn journal(run: Run) -> Result<Vec<String>, String> {
     kept(run, None, true).await
+}
+
+/// The same without traces.
+///
+/// # Errors
+/// As [`journal`].
+pub async fn slim_journal(run: Run) -> Result<Vec<String>, String> {
+    kept(run, None, false).await
+}
+
+/// The same packed by gzip.
+///
+/// # Errors
+/// As [`journal`], and when the browser does not pack it.
+pub async fn packed_slim_journal(run: Run) -> Result<Vec<u8>, String> {
+    let lines = without_traces(&slim_journal(run).await?)?;
+    content(&gzip::packed(&lines).await.map_err(failed)?).await
 }
 
 /// The same of a run whose server does not tell it, and why, unless all of it is kept here. Without traces, lines that only a

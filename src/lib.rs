@@ -22,6 +22,7 @@ pub mod keys;
 pub mod live;
 pub mod pages;
 pub mod run;
+pub mod run_link;
 pub mod schemas;
 pub mod servers;
 pub mod shared_keys;

@@ -17,6 +17,7 @@ pub mod measure;
 pub mod multiplier;
 pub mod objective;
 pub mod overlay;
+pub mod picture;
 pub mod roving;
 pub mod ruler;
 pub mod scale;

@@ -26,6 +26,8 @@ pub struct Overview {
     pub map: Map,
     /// What the map says.
     pub map_reading: Sentence,
+    /// The best prompt so far, or the closest.
+    pub best: Sentence,
     /// Every prompt, the pool first.
     pub pool: Pool,
     /// What the run is doing.
@@ -73,6 +75,7 @@ impl Overviews {
         Some(Overview {
             series: Series::following(state, &aims, &standings, &mut self.closed),
             map_reading: readings::map(state, &map),
+            best: readings::best(state, &map),
             map,
             pool: Pool::of(state, &aims, &standings),
             now: Now::new(state),

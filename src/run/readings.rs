@@ -1,7 +1,7 @@
 //! What a figure says, in a sentence or two.
 
 use capo_core::reading::in_force;
-use capo_core::reading::metrics::Part;
+use capo_core::reading::metrics::{self, Part};
 use capo_core::run_state::RunState;
 
 use super::map::Map;
@@ -361,12 +361,30 @@ pub fn map(state: &RunState, map: &Map) -> Sentence {
     )))
 }
 
+/// "Best so far: c95e03, success 73.0%, feasible on the search examples."
+pub fn best(state: &RunState, map: &Map) -> Sentence {
+    let Some(objective) = metrics::objective(state) else {
+        return Sentence::default();
+    };
+    match map.best.and_then(|best| map.place(best)) {
+        Some(best) => Sentence::new("Best so far: ")
+            .prompt(best.scored.candidate)
+            .text(format!(
+                ", {} {}, feasible on the search examples.",
+                objective.phrase(),
+                objective.quantity().value(best.scored.objective.mean)
+            )),
+        None if map.places.is_empty() => Sentence::new("The seed prompt is being measured."),
+        None => closest(state, map),
+    }
+}
+
 /// The infeasible prompt of the smallest worst residual, and by how much it is over.
 pub fn closest(state: &RunState, map: &Map) -> Sentence {
     let nearest = map.closest().and_then(|closest| map.place(closest));
     let limits = in_force::limits_now(state);
     let Some((nearest, metric)) = nearest.and_then(|nearest| {
-        let metric = capo_core::reading::metrics::named(state, nearest.worst.as_ref()?)?;
+        let metric = metrics::named(state, nearest.worst.as_ref()?)?;
         Some((nearest, metric))
     }) else {
         return Sentence::default();

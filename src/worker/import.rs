@@ -38,7 +38,7 @@ pub(super) async fn import(
     // Lines without a record are swept, unless somebody holds the run.
     let _held = lock::hold(run).await.map_err(|error| error.to_string())?;
     let kept = read(&storage, run, name, Pieces::of(file), progress).await;
-    let recorded = match kept.and_then(|state| RunRecord::of(run, &state, format!("from {name}"))) {
+    let recorded = match kept {
         Ok(record) => storage.put_run(&record).await.map_err(|error| error.to_string()),
         Err(message) => Err(message),
     };
@@ -55,7 +55,7 @@ async fn read(
     name: &str,
     mut file: Pieces,
     progress: impl Fn(HowFar),
-) -> Result<RunState, String> {
+) -> Result<RunRecord, String> {
     let mut keeping = Keeping::new(storage, run, name);
     loop {
         let number = keeping.lines() + 1;
@@ -79,7 +79,12 @@ async fn read(
     if keeping.lines() == 0 {
         return Err(format!("{name} is empty; a journal begins with its study."));
     }
-    keeping.finish().await
+    let without = if keeping.is_slim {
+        ", without traces: to be read only"
+    } else {
+        ""
+    };
+    RunRecord::of(run, &keeping.finish().await?, format!("from {name}{without}"))
 }
 
 /// Keeps a run that shares another one's journal up to `round`.
@@ -139,6 +144,8 @@ struct Keeping<'a> {
     kept: usize,
     whole: Vec<String>,
     slim: Vec<String>,
+    /// Whether a rollout came without its trace.
+    is_slim: bool,
 }
 
 impl<'a> Keeping<'a> {
@@ -151,6 +158,7 @@ impl<'a> Keeping<'a> {
             kept: 0,
             whole: Vec::new(),
             slim: Vec::new(),
+            is_slim: false,
         }
     }
 
@@ -172,6 +180,7 @@ impl<'a> Keeping<'a> {
                 self.name
             )
         })?;
+        self.is_slim |= line.contains(r#""without_trace":true"#);
         self.slim.push(slim);
         self.whole.push(line);
         if self.whole.len() < AT_ONCE {

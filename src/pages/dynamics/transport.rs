@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use super::setting::{ROUNDS, SCENES, scene_of};
 use super::side::Side;
-use crate::components::{Icon, PAUSE, PLAY};
+use crate::components::{Icon, PAUSE, PLAY, less_motion};
 use crate::frame::shortcuts::use_shortcut;
 
 /// Speeds in rounds a second.
@@ -97,11 +97,6 @@ impl Playback {
         }
         self.playing.set(plays);
     }
-}
-
-fn less_motion() -> bool {
-    let query = window().match_media("(prefers-reduced-motion: reduce)");
-    query.ok().flatten().is_some_and(|query| query.matches())
 }
 
 /// Restart, back, play, step, the round, the speed and the scene.

@@ -9,6 +9,7 @@ use capo_core::reading::standing::Scored;
 use leptos::prelude::*;
 
 use super::overview::{Overview, Parts};
+use super::pictures::Pictures;
 use crate::charts::figure::Figure;
 use crate::charts::map::{CandidateMap, MapData, MapPoint, map_table};
 use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, objective_table};
@@ -74,16 +75,16 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
 }
 
 /// The objective, and a strip for each constraint, the most violated first; the order stays while a
-/// pointer or the focus is inside.
+/// pointer or the focus is inside, and while the run is replayed.
 #[component]
 pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> impl IntoView {
     let held = RwSignal::new(false);
     let order = Memo::new(move |last: Option<&Vec<String>>| {
-        let wanted = overview
-            .read(|parts| by_violation(&parts.drawn.series))
+        let (wanted, is_replayed) = overview
+            .read(|parts| (by_violation(&parts.drawn.series), parts.is_replayed))
             .unwrap_or_default();
         match last {
-            Some(last) if held.get() && last.len() == wanted.len() => last.clone(),
+            Some(last) if (held.get() || is_replayed) && last.len() == wanted.len() => last.clone(),
             _ => wanted,
         }
     });
@@ -188,7 +189,7 @@ fn StripFigure(
 
 /// Objective against the worst residual.
 #[component]
-pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl IntoView {
+pub(super) fn MapFigure(run: Run, overview: Overview, open: Callback<String>) -> impl IntoView {
     let overview = overview.apart();
     let data = Memo::new(move |_| overview.read(map).unwrap_or_default());
     let reading = Memo::new(move |_| {
@@ -218,6 +219,7 @@ pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl Into
             table=Signal::derive(move || data.with(map_table))
         >
             <CandidateMap data=data label=Signal::derive(move || reading.get().to_string()) on_open=open/>
+            <Pictures run overview/>
         </Figure>
     }
 }
@@ -320,7 +322,7 @@ fn objective(parts: &Parts) -> ObjectiveData {
         name: metric.phrase(),
         unit: Unit(metric.quantity()),
         axis: format!("{}, higher is better", metric.axis()),
-        last_round: series.last_round(),
+        last_round: parts.last_round,
         now: now(parts),
         leading: series.rounds.iter().filter_map(of).collect(),
         others: others(series, |scored| Some(scored.objective.mean)),
@@ -373,7 +375,7 @@ fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<St
         name: of.metric.phrase(),
         unit: Unit(of.metric.quantity()),
         axis: of.metric.axis(),
-        last_round: series.last_round(),
+        last_round: parts.last_round,
         now: now(parts),
         threshold,
         pending_threshold: next(pending.and_then(|pending| pending.thresholds.as_ref()?.get(metric))),

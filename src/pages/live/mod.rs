@@ -1,11 +1,13 @@
-//! The page of a run that goes on, or went on: charts, steering, pool, activity.
+//! The page of a run that goes on, or went on: charts, steering, pool, activity; of one that rests after any of its rounds.
 
 mod actions;
 mod bar;
 mod figures;
 mod log;
 mod overview;
+mod pictures;
 mod pool;
+mod replay;
 mod steer;
 
 use leptos::prelude::*;
@@ -17,6 +19,7 @@ use self::figures::{MapFigure, Strips};
 use self::log::Log;
 use self::overview::Overview;
 use self::pool::PoolPlate;
+use self::replay::{ReplayBar, Replaying};
 use self::steer::Steer;
 use crate::components::{Deferred, RunKeys, RunNotices, page_title, with_run};
 use crate::live::Run;
@@ -40,7 +43,8 @@ fn Live(run: Run) -> impl IntoView {
         let rounds = run.read(|folded| folded.state.rounds().len());
         format!("{}, round {rounds}", name.unwrap_or_default())
     });
-    let overview = Overview::of(run);
+    let replaying = Replaying::of(run);
+    let overview = Overview::of(run, replaying.seen);
     let navigate = use_navigate();
     let open = Callback::new(move |candidate: String| {
         let address = format!("/run/{}/candidate/{candidate}", run.id());
@@ -68,7 +72,7 @@ fn Live(run: Run) -> impl IntoView {
             <Show when=move || constrained.get()>
                 <div class="stack">
                     <Deferred>
-                        <MapFigure overview open/>
+                        <MapFigure run overview open/>
                     </Deferred>
                     <Show when=|| !is_report()>
                         <Deferred>
@@ -86,5 +90,6 @@ fn Live(run: Run) -> impl IntoView {
                 <Log run overview/>
             </Deferred>
         </div>
+        <ReplayBar replaying/>
     }
 }

@@ -7,6 +7,7 @@ use leptos::prelude::*;
 use crate::components::{in_turn, plate_letter};
 use crate::live::{Phase, Run};
 use crate::run;
+use crate::run::rounds::ScreenRound;
 
 /// Plates that say something of constraints only: the map and steering.
 const OF_CONSTRAINTS: usize = 2;
@@ -21,19 +22,29 @@ pub(super) struct Parts {
     pub drawn: Arc<run::overview::Overview>,
     /// Whether more rounds are to come here.
     pub goes_on: bool,
+    /// The last round that is drawn.
+    pub last_round: ScreenRound,
+    /// Whether it is the run as it stood after an earlier round.
+    pub is_replayed: bool,
 }
 
 impl Overview {
-    pub(super) fn of(run: Run) -> Self {
+    /// The run as it stands, or as it stood when it is `replayed`.
+    pub(super) fn of(run: Run, replayed: RwSignal<Option<Arc<run::overview::Overview>>>) -> Self {
         let parts = Memo::new(move |_| {
             let goes_on = matches!(
                 run.phase.get(),
                 Phase::Running | Phase::Pausing | Phase::Queued(_) | Phase::Paused(_) | Phase::InAnotherTab
             );
+            let replayed = replayed.get();
             run.read(|folded| {
+                let now = folded.overview()?;
+                let is_replayed = replayed.is_some();
                 Some(Arc::new(Parts {
-                    drawn: folded.overview()?,
-                    goes_on: goes_on && folded.state.finished().is_none(),
+                    last_round: now.series.last_round(),
+                    goes_on: is_replayed || goes_on && folded.state.finished().is_none(),
+                    drawn: replayed.unwrap_or(now),
+                    is_replayed,
                 }))
             })
         });

@@ -15,6 +15,7 @@ use crate::run::map::Map;
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
 use crate::run::word::Word;
+use crate::run_link::link;
 
 /// The prompt to take away.
 #[derive(Debug, Clone, PartialEq)]
@@ -156,6 +157,7 @@ pub(super) fn PromptPlate(run: Run) -> impl IntoView {
                                 primary=true
                             />
                             <TakeAway run best/>
+                            <RunLink run/>
                             <PushToTeam run/>
                             <AddToPrompts run best=best_id/>
                         </div>
@@ -168,5 +170,26 @@ pub(super) fn PromptPlate(run: Run) -> impl IntoView {
             </div>
             <p class="reading">{chosen} " " {inside}</p>
         </Plate>
+    }
+}
+
+/// A button that copies the address which carries the run, where one can.
+#[component]
+fn RunLink(run: Run) -> impl IntoView {
+    let ended = Memo::new(move |_| run.read(|folded| folded.state.finished().is_some()));
+    let link = LocalResource::new(move || {
+        ended.track();
+        link(run)
+    });
+    let link = Signal::derive(move || link.get().flatten());
+    view! {
+        <Show when=move || link.with(Option::is_some)>
+            <Copy
+                text=link
+                words="Copy link"
+                spoken="A link that carries the run is on the clipboard."
+                otherwise="Download the page in one file."
+            />
+        </Show>
     }
 }

@@ -1,24 +1,18 @@
 //! In place of the verdict while there is none.
 
-use capo_core::reading::metrics;
-use capo_core::run_state::RunState;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
 use crate::components::Words;
 use crate::live::{Phase, Run};
-use crate::run::map::Map;
-use crate::run::readings;
-use crate::run::sentence::Sentence;
-use crate::run::studied::Shown as _;
 use crate::storage::is_report;
 
 /// That the run is not finished, and the best so far.
 #[component]
 pub(super) fn SoFar(run: Run) -> impl IntoView {
     let best = Memo::new(move |_| {
-        run.read(|folded| Some(best(&folded.state, &folded.overview()?.map)))
-            .unwrap_or_default()
+        let best = run.read(|folded| Some(folded.overview()?.best.clone()));
+        best.unwrap_or_default()
     });
     let state = move || match run.phase.get() {
         Phase::Running | Phase::Pausing => "The run goes on.",
@@ -39,23 +33,5 @@ pub(super) fn SoFar(run: Run) -> impl IntoView {
                 </span>
             </div>
         </section>
-    }
-}
-
-/// "Best so far: c95e03, success 73.0%, feasible on the search examples."
-fn best(state: &RunState, map: &Map) -> Sentence {
-    let Some(objective) = metrics::objective(state) else {
-        return Sentence::default();
-    };
-    match map.best.and_then(|best| map.place(best)) {
-        Some(best) => Sentence::new("Best so far: ")
-            .prompt(best.scored.candidate)
-            .text(format!(
-                ", {} {}, feasible on the search examples.",
-                objective.phrase(),
-                objective.quantity().value(best.scored.objective.mean)
-            )),
-        None if map.places.is_empty() => Sentence::new("The seed prompt is being measured."),
-        None => readings::closest(state, map),
     }
 }

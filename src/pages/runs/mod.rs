@@ -3,6 +3,7 @@
 mod actions;
 mod baseline;
 mod bulk;
+mod from_link;
 mod listed;
 mod on_server;
 mod questions;
@@ -19,6 +20,7 @@ use web_sys::File;
 
 use self::actions::export;
 use self::bulk::Bulk;
+use self::from_link::FromLink;
 use self::listed::Listed;
 use self::table::RunTable;
 use crate::components::{Choose, Message, RaiseDialog, page_title, removing};
@@ -66,6 +68,7 @@ pub fn RunsPage() -> impl IntoView {
                 </A>
             </div>
         </div>
+        <FromLink/>
         <Troubles/>
         <Newer listed/>
         {move || {

@@ -146,7 +146,7 @@ async fn a_deleted_database_is_noticed_at_once() {
 }
 
 /// Stops the run and waits until it has stopped.
-async fn stop(browser: &Browser) {
+pub(crate) async fn stop(browser: &Browser) {
     browser.click("Stop").await;
     browser.until_shown("Stop this run?").await;
     let confirm =

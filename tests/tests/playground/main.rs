@@ -17,6 +17,7 @@ mod lasting;
 mod new_study;
 mod page;
 mod report;
+mod showing;
 mod team;
 mod team_data;
 mod team_hardships;

@@ -75,7 +75,7 @@ async fn offers_nothing_to_do(browser: &Browser) {
             "{missing}: {names:?}"
         );
     }
-    let steers = "return document.querySelectorAll('main input[type=range]').length";
+    let steers = "return document.querySelectorAll('main .steer input').length";
     assert_eq!(browser.js(steers).await, json!(0));
 }
 
