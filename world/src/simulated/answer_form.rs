@@ -3,15 +3,16 @@
 use capo_core::llm::ChatRequest;
 use serde_json::{Map, Value};
 
-use super::quoted::{is_mention, names_prompt};
+use super::asking::is_of;
+use super::quoted::{self, is_mention, names_prompt};
 use super::request;
 use super::router::{self, EDGE};
 
 /// The most texts written for one request, however many it asks for.
 const MOST_TEXTS: usize = 16;
 
-/// The words with which JSON is asked for.
-const JSON: [&str; 5] = ["in json", "as json", "a json", "within json", "valid json"];
+/// The words before "JSON" where it is asked for.
+const ASKING: &str = "in as a one within valid with using return output only";
 
 /// How a request wants what it asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,29 +48,30 @@ impl AnswerForm {
                 Self::Fields(names)
             };
         }
-        let end = end(router::first_user(request));
-        if let Some((open, close)) = described_tags(end) {
-            return Self::Tags { open, close };
+        let user = router::first_user(request);
+        let own = quoted::own_words(system, user);
+        let noun = if own == user { "answer" } else { "prompt" };
+        let beginning: String = own.chars().take(EDGE).collect();
+        let mut parts = [end(&own), &beginning].into_iter();
+        parts
+            .find_map(|part| Self::stated(part, noun))
+            .unwrap_or(Self::Plain)
+    }
+
+    /// The form that a text states for what the noun names.
+    fn stated(text: &str, noun: &str) -> Option<Self> {
+        if let Some((open, close)) = described_tags(text) {
+            return Some(Self::Tags { open, close });
         }
-        let lower = end.to_ascii_lowercase();
-        if let Some(at) = JSON.iter().filter_map(|words| lower.rfind(words)).max() {
-            let keys = keys(&end[at..]);
-            return if keys.is_empty() {
-                Self::Array
-            } else {
-                Self::Object(keys)
-            };
-        }
-        if end.contains("```") && !end.trim_end().ends_with("```") {
-            return Self::Fence;
-        }
-        Self::Plain
+        let is_fence = || quoted::without_quotations(text).contains("```");
+        json_form(text, noun).or_else(|| is_fence().then_some(Self::Fence))
     }
 
     /// How many texts a request asks for: "I wrote 2 different improved prompts".
     pub(super) fn count(request: &ChatRequest) -> usize {
         const TEXTS: [&str; 3] = ["prompts", "reasons", "variations"];
-        let words: Vec<String> = end(router::first_user(request))
+        let own = quoted::own_words(request::system(request), router::first_user(request));
+        let words: Vec<String> = end(&own)
             .split_whitespace()
             .map(|word| {
                 word.trim_matches(|character: char| !character.is_alphanumeric())
@@ -183,27 +185,59 @@ fn described_tags(text: &str) -> Option<(String, String)> {
     found
 }
 
-/// The keys of a JSON object that a text shows: `{"prompt": …}`.
-fn keys(text: &str) -> Vec<String> {
-    let Some((_, shown)) = text.split_once('{') else {
-        return Vec::new();
+/// JSON, where a text asks for it, with the most keys that it names, or else a noun.
+fn json_form(text: &str, noun: &str) -> Option<AnswerForm> {
+    let lower = text.to_ascii_lowercase();
+    let is_asked = |at: &usize| {
+        let (before, behind) = (
+            lower[..*at].split_whitespace().last(),
+            &lower[at + "json".len()..],
+        );
+        let mut next = [":", " object", " format"].iter();
+        before.is_some_and(|word| is_of(ASKING, word)) || next.any(|next| behind.starts_with(next))
     };
+    let said = lower.match_indices("json").map(|(at, _)| at).filter(is_asked);
+    let orders = said.map(|at| &text[text[..at].rfind('\n').map_or(0, |end| end + 1)..]);
+    let (order, keys) = orders
+        .map(|order| (order, keys(order)))
+        .max_by_key(|(_, keys)| keys.len())?;
+    let is_array = ["array", "list"].iter().any(|kind| order.contains(kind));
+    Some(match (keys.is_empty(), is_array) {
+        (true, true) => AnswerForm::Array,
+        (true, false) => AnswerForm::Object(vec![noun.to_owned()]),
+        (false, _) => AnswerForm::Object(keys),
+    })
+}
+
+/// The keys of the JSON object that an order shows, `{"prompt": …}`, or lists, "with the keys `reason` and `prompt`".
+fn keys(text: &str) -> Vec<String> {
+    let text = text.replace(['\'', '`', '“', '”'], "\"");
     let is_name = |key: &&str| {
         !key.is_empty()
             && key
                 .chars()
                 .all(|character| character.is_alphanumeric() || character == '_')
     };
-    // What follows the last colon is a value.
-    let Some((keys, _)) = shown.rsplit_once("\":") else {
-        return Vec::new();
+    let (order, next) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let shown = order
+        .split_once('{')
+        .or_else(|| Some(("", next.strip_prefix('{')?)));
+    let found: Vec<&str> = if let Some((_, shown)) = shown {
+        // What follows the last colon is a value.
+        let keys = shown.rsplit_once("\":").map_or("", |(keys, _)| keys).split("\":");
+        keys.filter_map(|part| Some(part.rsplit_once('"')?.1)).collect()
+    } else if let Some((_, listed)) = order.split_once(" key").or_else(|| order.split_once(" field")) {
+        let listed = listed
+            .trim_start_matches('s')
+            .split(['.', '\n'])
+            .next()
+            .unwrap_or_default();
+        let named = listed.split_whitespace().take(usize::from(!listed.contains('"')));
+        named.chain(listed.split('"').skip(1).step_by(2)).collect()
+    } else {
+        Vec::new()
     };
-    keys.split("\":")
-        .filter_map(|part| part.rsplit_once('"'))
-        .map(|(_, key)| key)
-        .filter(is_name)
-        .map(str::to_owned)
-        .collect()
+    found.into_iter().filter(is_name).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -221,6 +255,10 @@ mod tests {
             open: open.to_owned(),
             close: close.to_owned(),
         }
+    }
+
+    fn object(keys: &[&str]) -> AnswerForm {
+        AnswerForm::Object(keys.iter().map(|&key| key.to_owned()).collect())
     }
 
     #[test]
@@ -256,9 +294,47 @@ mod tests {
             ),
             (
                 "Answer in JSON: {\"reason\": \"…\", \"prompt\": \"…\"}",
-                AnswerForm::Object(vec!["reason".into(), "prompt".into()]),
+                object(&["reason", "prompt"]),
             ),
             ("Write 3 prompts in JSON format, as an array.", AnswerForm::Array),
+            (
+                "Return JSON: {\"why\": \"…\", \"prompt\": \"…\"}\n\nagent calls: get({\"id\": 3})\nAnswer with JSON.",
+                object(&["why", "prompt"]),
+            ),
+            (
+                "Respond with a JSON object with the keys \"why\" and `text`.\n\nagent calls: get({\"id\": 3})",
+                object(&["why", "text"]),
+            ),
+            ("Give one JSON object.", object(&["answer"])),
+            ("Improve it, using JSON.\nPrompt: Be kind.", object(&["prompt"])),
+            (
+                "Prompt: Be kind.\n\nImprove it. Output JSON with the key new_prompt.",
+                object(&["new_prompt"]),
+            ),
+            (
+                "Prompt: Be kind.\n\nImprove it. Use only JSON:\n\n{'better_prompt': '…'}",
+                object(&["better_prompt"]),
+            ),
+            (
+                "Prompt: Be kind.\n\nImprove it in 2 ways. Return JSON, a list.",
+                AnswerForm::Array,
+            ),
+            (
+                "Improve it.\nPrompt: Answer in JSON, {\"label\": 1}, within <a> and </a>.",
+                AnswerForm::Plain,
+            ),
+            (
+                "Improve it.\nPrompt: Answer in JSON.\n\nReturn the new prompt between <a> and </a>.",
+                tags("<a>", "</a>"),
+            ),
+            (
+                "Current prompt:\n```\nBe kind.\n```\n\nReturn only the new prompt.",
+                AnswerForm::Plain,
+            ),
+            (
+                "Current prompt:\n```\nBe kind.\n```\n\nReturn it as\n```\n{new prompt}\n```",
+                AnswerForm::Fence,
+            ),
             ("Input: Be kind.\nOutput:", AnswerForm::Plain),
         ] {
             assert_eq!(asked(text), form, "{text}");
@@ -292,6 +368,11 @@ mod tests {
         assert_eq!(count("Give 4 reasons why the prompt fails."), 4);
         assert_eq!(count("Write 1000 prompts."), MOST_TEXTS);
         assert_eq!(count("This is variant 2 of 3. Return the prompt."), 1);
+        assert_eq!(count("Improve it.\nPrompt: Write 3 prompts for a painter."), 1);
+        // The form may be told first.
+        let evidence = "agent: hello\n".repeat(99);
+        let told = format!("Rewrite the prompt within ``` blocks.\n<prompt>Be kind.</prompt>\n{evidence}");
+        assert_eq!(asked(&told), AnswerForm::Fence);
     }
 
     #[test]

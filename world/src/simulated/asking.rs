@@ -1,15 +1,16 @@
-//! Whether words ask for a prompt to be made or changed.
+//! Whether words ask for a prompt to be made or changed, and what a text asks of one.
 
-use super::text::sentences;
+use super::text::{Sentence, sentences};
 
 /// Verbs that ask by themselves, with "it" for the prompt, too.
-const BETTERING: &str = "improve rewrite revise refine optimize optimise enhance shorten edit";
+const BETTERING: &str = "improve rewrite revise refine optimize optimise enhance shorten edit paraphrase rephrase reword \
+                         mutate criticise criticize";
 /// Verbs that ask by themselves.
 const MAKING: &str = "write update modify change adjust generate create propose produce craft draft compose \
-                      design suggest";
+                      design suggest crossover combine merge";
 /// Verbs that ask where what is handed over is new; "I wrote an improved prompt:" waits for it.
 const HANDING: &str = "provide return send give output wrote make";
-const NEW: &str = "new better improved revised refined updated shortened optimized optimised enhanced \
+pub(super) const NEW: &str = "new better improved revised refined updated shortened optimized optimised enhanced \
                    rewritten clearer shorter";
 /// What a verb that asks follows, as it does a number; a comma stands at both ends of a sentence, too.
 const LEADING: &str = ", to please you me let must should will and then now";
@@ -25,6 +26,14 @@ const QUALIFIED: &str = "delivery shipping refund reply response answer service 
 const OF_PROMPT: &str = "a an the this these those our your its best current original existing initial seed old basic \
                          system two three single different final complete general detailed concise task agent \
                          assistant model predictor following of";
+/// Verbs that say in which form to answer.
+const WRAPPING: &str = "wrap put format";
+const ANSWERING: &str = "answer respond reply";
+/// What begins other orders and questions about a prompt.
+const ASKING: &str = "identify what why explain list";
+/// The words before "prompt" with which the one that is quoted or wanted is meant.
+const MEANT: &str =
+    "the this these each both two my your current old original existing system seed following final";
 /// Words after a verb among which its object is looked for.
 const REACH: usize = 8;
 
@@ -33,21 +42,92 @@ pub(super) fn is_of(words: &str, word: &str) -> bool {
     words.split(' ').any(|known| known == word)
 }
 
-/// Whether a text asks for a prompt to be made or changed.
-pub(super) fn asks_for_prompt(text: &str) -> bool {
-    sentences(&unwrapped(text)).iter().any(|sentence| {
-        let said = sentence.words.iter().map(|word| word.text.as_str());
-        let words: Vec<&str> = [","].into_iter().chain(said).chain([","]).collect();
-        (1..words.len()).any(|at| is_order(&words[..at], &words[at..]))
-    })
+/// Whether a word is in one of some lists.
+pub(super) fn is_of_any(lists: &[&str], word: &str) -> bool {
+    lists.iter().any(|words| is_of(words, word))
 }
 
-/// A text with each line that goes on with a small letter joined to the one before.
+/// A sentence that asks for something: for a prompt, or for what is to be done with one.
+pub(super) struct Asked {
+    /// Where it starts.
+    pub(super) start: usize,
+    /// Whether it names the prompt that is quoted or wanted, or what is to stand around it.
+    pub(super) names_prompt: bool,
+    /// Whether it says more than how to hand the new prompt over.
+    pub(super) changes: bool,
+}
+
+/// The sentences of a text that ask for something.
+pub(super) fn asked(text: &str) -> Vec<Asked> {
+    let asked = |sentence: Sentence<'_>| {
+        let words = said(&sentence);
+        let is_name = |pair: &[&str]| {
+            is_of("prompt prompts", pair[1]) && is_of_any(&[MEANT, NEW], pair[0])
+                || is_of("instruction instructions", pair[1]) && is_of(NEW, pair[0])
+                || matches!(pair, ["following", "instruction"] | ["different", "parts"])
+        };
+        let is_marked = ["prompt>", "\"prompt", "`prompt"]
+            .iter()
+            .any(|mark| sentence.source.contains(mark));
+        let is_item = ["- ", "* "].iter().any(|mark| sentence.source.starts_with(mark));
+        let names_prompt = !is_item && (is_marked || words.windows(2).any(is_name));
+        let is_adverb = |word: &str| word.ends_with("ly") && word != "reply";
+        let is_passed =
+            |word: &&&str| is_of_any(&[BETWEEN, LEADING], word) || is_number(word) || is_adverb(word);
+        let mut verbs = orders(&words);
+        if let [verb, next, ..] = words[words.iter().take_while(is_passed).count()..]
+            && names_prompt
+            && (is_of_any(&[BETTERING, MAKING, HANDING, WRAPPING, ASKING], verb)
+                || is_of(ANSWERING, verb) && is_of("with in as using", next))
+        {
+            verbs.push(verb);
+        }
+        let hands_over = |verb: &&str| is_of_any(&[HANDING, WRAPPING, ANSWERING], verb);
+        let is_of_new = is_marked || words.iter().any(|word| is_of(NEW, word));
+        let changes = names_prompt && !is_of_new || !verbs.iter().all(hands_over);
+        let start = sentence.start;
+        (!verbs.is_empty()).then_some(Asked {
+            start,
+            names_prompt,
+            changes,
+        })
+    };
+    let text = unwrapped(text);
+    sentences(&text).into_iter().filter_map(asked).collect()
+}
+
+/// Whether a text says what is to be done with a prompt.
+pub(super) fn tells(text: &str) -> bool {
+    asked(text).iter().any(|asked| asked.changes)
+}
+
+/// Whether a text asks for a prompt to be made or changed.
+pub(super) fn asks_for_prompt(text: &str) -> bool {
+    let text = unwrapped(text);
+    let sentences = sentences(&text);
+    sentences
+        .iter()
+        .any(|sentence| !orders(&said(sentence)).is_empty())
+}
+
+/// The words of a sentence, with a comma at both ends.
+fn said<'a>(sentence: &'a Sentence<'_>) -> Vec<&'a str> {
+    let words = sentence.words.iter().map(|word| word.text.as_str());
+    [","].into_iter().chain(words).chain([","]).collect()
+}
+
+/// The verbs with which words ask for a prompt to be made or changed.
+fn orders<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let orders = (1..words.len()).filter(|at| is_order(&words[..*at], &words[*at..]));
+    orders.map(|at| words[at]).collect()
+}
+
+/// A text of the same length with each line that goes on with a small letter joined to the one before.
 fn unwrapped(text: &str) -> String {
-    let goes_on = |line: &str| line.trim_start().starts_with(char::is_lowercase);
-    text.lines()
-        .flat_map(|line| [if goes_on(line) { " " } else { "\n" }, line])
-        .collect()
+    let next = |at: usize| text[at + 1..].trim_start_matches(' ').chars().next();
+    let goes_on = |at: usize| next(at).is_some_and(char::is_lowercase);
+    let joined = |(at, character)| [character, ' '][usize::from(character == '\n' && goes_on(at))];
+    text.char_indices().map(joined).collect()
 }
 
 /// Whether words begin with a verb that asks, and its object is a prompt.
@@ -75,7 +155,8 @@ fn is_order(before: &[&str], words: &[&str]) -> bool {
         }
         is_new |= is_of(NEW, word) || is_of(NEW, next);
         let is_prompt = means_prompt(before, word) && !is_of(QUALIFIED, next);
-        if is_new && (is_prompt || is_of(VERSIONS, word) && next != "of") {
+        let is_version = is_of(VERSIONS, word) && next != "of" || word == "one" && is_of(NEW, before);
+        if is_new && (is_prompt || is_version) {
             return true;
         }
     }

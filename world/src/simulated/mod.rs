@@ -14,6 +14,7 @@ pub mod critic;
 mod draft;
 mod fingerprint;
 mod judge;
+mod labels;
 mod memory;
 mod metric_concerns;
 mod model;

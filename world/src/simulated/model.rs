@@ -192,7 +192,7 @@ impl Simulated {
                 }
                 None => "I find no statements to check.".to_owned(),
             }),
-            Part::Critic => said(match review::read(instruction) {
+            Part::Critic => said(match review::read(request::system(request), instruction) {
                 Some(review) => {
                     let text = critic::answer(&review, self.parameters, draw);
                     match AnswerForm::of(request) {
@@ -221,7 +221,7 @@ impl Simulated {
         let review = if router::wants_first_prompt(instruction) {
             Some(review::Review::of(SCRATCH, instruction))
         } else {
-            review::read(instruction)
+            review::read(request::system(request), instruction)
         };
         let Some(mut review) = review else {
             return "I find no prompt to rewrite.".to_owned();
@@ -294,7 +294,7 @@ impl Llm for Simulated {
 /// Crossover, paraphrase and mutation: the prompts stand in tags or after labels.
 fn vary_prompt(request: &ChatRequest, part: Part, draw: Draw) -> String {
     let needed = if part == Part::Crossover { 2 } else { 1 };
-    let prompts = quoted::prompts(needed, router::first_user(request));
+    let prompts = quoted::prompts(needed, request::system(request), router::first_user(request));
     let vary = |draw: Draw| match (part, &prompts[..]) {
         (Part::Crossover, [first, second, others @ ..]) => {
             let child = vary::cross(first, second, draw);

@@ -1,46 +1,48 @@
 //! The prompts that a request quotes: in tags, fences, fields, after labels, or in a list with scores.
 
-use super::asking::{is_of, means_prompt};
-use super::text::{blocks, words};
+use super::asking::is_of;
+use super::labels::{is_prompt_tag, labelled_prompts};
+use super::text::blocks;
 
 /// The prompt that a request is about, with what stands before and after it; `None` when it quotes none.
-pub(super) fn split_at_prompt(request: &str) -> Option<[&str; 3]> {
-    let prompt = current_prompt(request)?;
+pub(super) fn split_at_prompt<'a>(system: &str, request: &'a str) -> Option<[&'a str; 3]> {
+    let prompt = current_prompt(system, request)?;
     let (before, rest) = request.split_at(prompt.as_ptr() as usize - request.as_ptr() as usize);
     let (prompt, after) = rest.split_at(prompt.len());
     Some([before, prompt, after])
 }
 
 /// The prompt that a request is about: where it stands, however it is quoted.
-fn current_prompt(request: &str) -> Option<&str> {
-    in_fields(request)
-        .or_else(|| {
-            let mut quoted = TAGS.iter().flat_map(|tag| blocks(request, tag));
-            quoted.find(|text| !is_mention(text))
-        })
-        .or_else(|| in_fence(request))
-        .or_else(|| in_quotation_marks(request))
-        .or_else(|| after_is(request))
-        .or_else(|| best_of_list(request))
-        .or_else(|| in_named_tag(request))
-        .or_else(|| under_heading(request))
-        .or_else(|| labelled_prompts(request).into_iter().next())
+fn current_prompt<'a>(system: &str, request: &'a str) -> Option<&'a str> {
+    let tagged = |tags: &[&str]| {
+        let mut quoted = tags.iter().flat_map(|tag| blocks(request, tag));
+        quoted.find(|text| !is_mention(text))
+    };
+    in_fields(request).or_else(|| tagged(&TAGS)).or_else(|| {
+        let labelled = labelled_prompts(system, request).into_iter().next();
+        // What a labelled prompt quotes below its first line is its own.
+        let is_apart = |quoted: &&str| {
+            let inside = |labelled: &str| (quoted.as_ptr() as usize).checked_sub(labelled.as_ptr() as usize);
+            let before = labelled.and_then(|labelled| labelled.get(..inside(labelled)?));
+            before.is_none_or(|before| !before.trim().contains('\n'))
+        };
+        let quoted = tagged(&["instruction", "instructions"])
+            .or_else(|| in_fence(request))
+            .or_else(|| in_quotation_marks(request))
+            .or_else(|| best_of_list(request))
+            .or_else(|| in_named_tag(request));
+        quoted.filter(is_apart).or(labelled)
+    })
 }
 
-const TAGS: [&str; 6] = [
-    "prompt",
-    "PROMPT",
-    "current_prompt",
-    "current_instruction",
-    "instruction",
-    "instructions",
-];
+const TAGS: [&str; 4] = ["prompt", "PROMPT", "current_prompt", "current_instruction"];
 
 /// Whether a text between tags shows that they are mentioned and quote nothing, as in "between <prompt> and </prompt>" or "starting with <prompt> and
 /// ending with </prompt>", or stand around what is to be filled in, as in "<prompt>{the new prompt}</prompt>".
 pub(super) fn is_mention(text: &str) -> bool {
     let text = text.trim();
-    let is_blank = text.starts_with('{') && text.ends_with('}') && !text.contains('"');
+    let stands_in = |(open, close): (char, char)| text.starts_with(open) && text.ends_with(close);
+    let is_blank = [('{', '}'), ('[', ']'), ('<', '>')].into_iter().any(stands_in) && !text.contains('"');
     matches!(text, "" | "and" | "new prompt" | "...")
         || (text.len() < 40 && (text.starts_with("and ") || is_blank))
 }
@@ -98,11 +100,13 @@ pub(super) fn names_prompt(name: &str) -> bool {
 fn in_fence(request: &str) -> Option<&str> {
     let others = ["variable", "parameter value", "component"];
     let announces = |line: &str| names_prompt(line) || others.iter().any(|name| line.contains(name));
+    // A sentence may speak of fences, as in "within ``` blocks".
+    let opens = |after: &str| !after.lines().next().unwrap_or_default().contains([' ', '`']);
     let mut rest = request;
-    while let Some((before, after)) = rest.split_once("```") {
-        let (_, after) = after.split_once('\n')?;
+    while let Some((at, _)) = rest.match_indices("```").find(|(at, _)| opens(&rest[at + 3..])) {
+        let (_, after) = rest[at..].split_once('\n')?;
         let end = after.find("\n```")?;
-        if before.trim_end().lines().last().is_some_and(announces) {
+        if rest[..at].trim_end().lines().last().is_some_and(announces) {
             return Some(after[..end].trim());
         }
         rest = &after[end + "\n```".len()..];
@@ -121,68 +125,9 @@ fn in_quotation_marks(request: &str) -> Option<&str> {
 /// What stands in tags with the name of a prompt, as `<original_prompt>`.
 fn in_named_tag(request: &str) -> Option<&str> {
     let opened = request.split('<').filter_map(|rest| rest.split_once('>'));
-    let names = opened.map(|(name, _)| name).filter(|name| is_name(name));
+    let names = opened.map(|(name, _)| name).filter(|name| is_prompt_tag(name));
     let mut quoted = names.take(9).flat_map(|name| blocks(request, name));
     quoted.find(|text| !is_mention(text)).map(str::trim)
-}
-
-/// What stands under a heading with the name of a prompt, as `## Current prompt`, up to the next of its rank.
-fn under_heading(request: &str) -> Option<&str> {
-    let rank = |line: &str| line.len() - line.trim_start_matches('#').len();
-    let mut lines = request.split_inclusive('\n');
-    let heading = lines.find(|line| rank(line) > 0 && is_name(line.trim_start_matches('#')))?;
-    let start = heading.as_ptr() as usize - request.as_ptr() as usize + heading.len();
-    let text = lines.take_while(|line| !(1..=rank(heading)).contains(&rank(line)));
-    let end = start + text.map(str::len).sum::<usize>();
-    Some(request[start..end].trim()).filter(|text| !text.is_empty())
-}
-
-/// Whether a tag or heading names the prompt that is there; bare instructions may be for whoever reads the request.
-fn is_name(text: &str) -> bool {
-    const WORDS: &str = "the my your current original existing initial seed old system lm template under review \
-                         prompt variable instruction instructions";
-    let text = text.to_lowercase().replace(['_', '-', ':'], " ");
-    let nouns = [
-        "prompt",
-        "variable",
-        "current instruction",
-        "original instruction",
-    ];
-    nouns.iter().any(|noun| text.contains(noun)) && text.split_whitespace().all(|word| is_of(WORDS, word))
-}
-
-/// What follows "current prompt is:": up to the closing quotation mark, at the end of a line or before a sentence, or
-/// else the last there is, where it begins with one; otherwise to the next empty line.
-fn after_is(request: &str) -> Option<&str> {
-    // Of the same length, so that places in one are places in the other.
-    let lower = request.to_ascii_lowercase();
-    let at = ["prompt is:", "instruction is:", "instructions are:"]
-        .iter()
-        .find_map(|label| {
-            let (noun, _) = label.split_once(' ')?;
-            let (at, _) = lower.match_indices(label).find(|(at, _)| {
-                let line = words(lower[..*at].rsplit('\n').next().unwrap_or_default());
-                means_prompt(line.last().map_or("", |word| word.text.as_str()), noun)
-            })?;
-            Some(at + label.len())
-        })?;
-    let rest = request[at..].trim_start();
-    let text = match rest.strip_prefix('"') {
-        Some(quoted) => {
-            let closes = |at: &usize| {
-                let after = &quoted[at + 1..];
-                let next = after.trim_start_matches(' ');
-                next.is_empty()
-                    || next.starts_with(['\n', '\r'])
-                    || next.len() < after.len() && next.starts_with(char::is_uppercase)
-            };
-            let mut marks = quoted.match_indices('"').map(|(at, _)| at);
-            let end = marks.find(closes).or_else(|| quoted.rfind('"'));
-            &quoted[..end.unwrap_or(quoted.len())]
-        }
-        None => rest.split_once("\n\n").map_or(rest, |(text, _)| text),
-    };
-    Some(text.trim()).filter(|text| !text.is_empty())
 }
 
 /// Of prompts with their scores, the best: `text:`, the prompt, `score: 61`.
@@ -203,13 +148,13 @@ fn best_of_list(request: &str) -> Option<&str> {
 }
 
 /// The prompts a request quotes, of which `needed` are worked with: in numbered or plain tags, or else after labels.
-pub(super) fn prompts(needed: usize, instruction: &str) -> Vec<&str> {
+pub(super) fn prompts<'a>(needed: usize, system: &str, instruction: &'a str) -> Vec<&'a str> {
     let tagged = tagged_prompts(instruction);
     // Where two are needed a single prompt in tags beside labels is one made earlier, shown as an example.
     if tagged.len() >= needed {
         return tagged;
     }
-    let labelled = labelled_prompts(instruction);
+    let labelled = labelled_prompts(system, instruction);
     if labelled.len() > tagged.len() {
         labelled
     } else {
@@ -233,118 +178,14 @@ fn tagged_prompts(instruction: &str) -> Vec<&str> {
     found
 }
 
-/// The prompts after labels such as `Prompt 1:`, up to the next label or step of the instruction. A
-/// label that comes again, as after an example, counts where it stands last.
-fn labelled_prompts(instruction: &str) -> Vec<&str> {
-    let mut found: Vec<(String, &str)> = Vec::new();
-    let mut open: Option<(String, usize)> = None;
-    let mut offset = 0;
-    for line in instruction.split_inclusive('\n') {
-        let label = Label::of(line);
-        if label.is_some()
-            && let Some((name, start)) = open.take()
-        {
-            note(&mut found, name, instruction[start..offset].trim());
-        }
-        if let Some(Label::Prompt { name, length }) = label {
-            open = Some((name, offset + length));
-        }
-        offset += line.len();
-    }
-    if let Some((name, start)) = open {
-        note(&mut found, name, instruction[start..].trim());
-    }
-    found.into_iter().map(|(_, prompt)| prompt).collect()
+/// What a request says itself, with a mark where it quotes a prompt.
+pub(super) fn own_words(system: &str, request: &str) -> String {
+    let prompts = labelled_prompts(system, request).into_iter();
+    let prompts = prompts.chain(current_prompt(system, request));
+    prompts.fold(request.to_owned(), |own, prompt| own.replace(prompt, "(…)"))
 }
 
-/// Keeps a prompt under its label's name, in place of an earlier one.
-fn note<'a>(found: &mut Vec<(String, &'a str)>, name: String, prompt: &'a str) {
-    if !prompt.is_empty() {
-        found.retain(|(known, _)| *known != name);
-        found.push((name, prompt));
-    }
-}
-
-/// A line that begins a part of a request.
-enum Label {
-    /// A prompt follows after `length` bytes of the line.
-    Prompt { name: String, length: usize },
-    /// Something else follows.
-    Other,
-}
-
-impl Label {
-    fn of(line: &str) -> Option<Self> {
-        let lower = line.to_lowercase();
-        // "2. Mutate the prompt generated in step 1"
-        let step = lower
-            .split_once(". ")
-            .is_some_and(|(number, _)| number.trim().parse::<u8>().is_ok());
-        let is_step = step && STEPS.iter().any(|word| lower.contains(word));
-        let is_bare_step = lower
-            .trim()
-            .strip_suffix('.')
-            .is_some_and(|number| number.parse::<u8>().is_ok());
-        if is_step || is_bare_step || asks_for_answer(&lower) {
-            return Some(Self::Other);
-        }
-        let length = line.find(':')? + 1;
-        let before = line[..length].to_lowercase();
-        let words: Vec<&str> = before
-            .split(|character: char| !character.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .collect();
-        if words.len() <= 3 && words.iter().any(|word| ABOUT_PROMPTS.contains(word)) {
-            return Some(Self::Other);
-        }
-        let of_prompt = |word: &&str| {
-            matches!(
-                *word,
-                "prompt"
-                    | "parent"
-                    | "first"
-                    | "second"
-                    | "basic"
-                    | "original"
-                    | "current"
-                    | "input"
-                    | "a"
-                    | "b"
-            ) || word.parse::<u8>().is_ok()
-        };
-        if !words
-            .iter()
-            .any(|word| matches!(*word, "prompt" | "parent" | "input" | "output"))
-            || words.len() > 4
-        {
-            None
-        } else if words.iter().all(of_prompt) {
-            Some(Self::Prompt {
-                name: words.join(" "),
-                length,
-            })
-        } else {
-            Some(Self::Other)
-        }
-    }
-}
-
-/// What the steps of an instruction are about, where they are no part of a prompt.
-const STEPS: [&str; 4] = ["prompt", "mutate", "crossover", "different parts"];
-
-/// The words of labels under which something is told about a prompt.
-const ABOUT_PROMPTS: [&str; 8] = [
-    "feedback", "critique", "example", "examples", "error", "errors", "task", "score",
-];
-
-/// A request without its labelled prompts, for who looks for what is wanted.
-pub(super) fn without_labelled_prompts(request: &str) -> String {
-    labelled_prompts(request)
-        .into_iter()
-        .fold(request.to_owned(), |text, prompt| text.replace(prompt, ""))
-}
-
-/// A text without what it quotes in tags, but for those around what is wanted, and in fences.
+/// A text without what it quotes in tags, but for those around what is wanted, and in fences that quote something.
 pub(super) fn without_quotations(text: &str) -> String {
     const WANTED: &str = "task goal objective instruction instructions";
     let mut own = "\n".to_owned();
@@ -359,32 +200,18 @@ pub(super) fn without_quotations(text: &str) -> String {
         };
     }
     own.push_str(rest);
-    let mut parts: Vec<&str> = own.split("\n```").collect();
-    // What nothing closes is no fence.
-    let open = if parts.len().is_multiple_of(2) {
-        parts.pop()
-    } else {
-        None
-    };
-    parts
-        .into_iter()
-        .step_by(2)
-        .chain(open)
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-/// Whether a line in lower case says what is to be answered: "Return the new prompt in the following format".
-fn asks_for_answer(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    matches!(
-        words.next(),
-        Some("return" | "provide" | "generate" | "write" | "wrap")
-    ) && words.any(|word| {
-        ["prompt", "instruction", "variation", "format", "version"]
-            .iter()
-            .any(|text| word.contains(text))
-    })
+    let parts: Vec<&str> = own.split("\n```").collect();
+    let is_outside = |at: usize| at.is_multiple_of(2) || at + 1 == parts.len();
+    let outside = parts.iter().enumerate().filter_map(|(at, part)| {
+        // A fence around what is to be filled in is asked for.
+        let is_wanted = || part.split_once('\n').is_some_and(|(_, text)| is_mention(text));
+        if is_outside(at) {
+            Some(*part)
+        } else {
+            is_wanted().then_some("```")
+        }
+    });
+    outside.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -418,13 +245,13 @@ mod tests {
                 format!("Merge the two.\n\n## First parent:\n{BRIEF}\n\n## Second parent:\n{CAREFUL}\n"),
             ),
         ] {
-            assert_eq!(prompts(needed, &request), [BRIEF, CAREFUL], "{request}");
+            assert_eq!(prompts(needed, "", &request), [BRIEF, CAREFUL], "{request}");
         }
         let one = format!("Paraphrase the prompt.\nPrompt: {BRIEF}\nOutput:");
-        assert_eq!(prompts(1, &one), [BRIEF]);
+        assert_eq!(prompts(1, "", &one), [BRIEF]);
         let tagged = format!("Paraphrase this prompt:\n<prompt>\n{BRIEF}\n</prompt>");
-        assert_eq!(prompts(1, &tagged), [BRIEF]);
-        assert_eq!(prompts(1, "Mutate the prompt."), [""; 0]);
+        assert_eq!(prompts(1, "", &tagged), [BRIEF]);
+        assert_eq!(prompts(1, "", "Mutate the prompt."), [""; 0]);
     }
 
     #[test]
@@ -463,17 +290,40 @@ mod tests {
             format!("The prompt is: \"{BRIEF}\" Please improve it."),
             format!("My prompt is: \"{BRIEF}\" But it gets \"this\" wrong. Improve it."),
             format!("The prompt is: \"{BRIEF}\" Improve it.\nInput: \"Hi\"\n"),
+            format!("Current prompt: {BRIEF}\n\nPlease make it kinder, and write an improved\nprompt."),
+            format!("Prompt: {BRIEF} Improve it.\n\nReturn only the new prompt."),
+            format!("Prompt: \"{BRIEF}\" Rewrite it."),
+            format!("System prompt:\n{BRIEF}\n\n<feedback>\nIt is curt.\n</feedback>\n\nImprove it."),
+            format!("Here is the prompt:\n{BRIEF}\nProblems:\n- It is curt.\n"),
+            format!("## Candidate prompt\n{BRIEF}\n\nImprove the prompt."),
+            format!("Agent prompt:\n{BRIEF}\n\nWhat went wrong:\nIt is curt.\n"),
+            format!("Seed prompt: {BRIEF}\nPut the new prompt between <new> and </new>."),
+            format!("Current instructions: {BRIEF}\n\n## Errors\nThey leave."),
+            format!(
+                "Instruction: Rewrite the prompt.\nThe old prompt: {BRIEF}\n\nReply with the new prompt."
+            ),
+            format!("Instruction: {BRIEF}\n\nReturn the new prompt within ``` blocks."),
+            format!("Return it within ``` blocks.\n\nCurrent prompt:\n```\n{BRIEF}\n```\n"),
+            format!("I wrote this. My current prompt is:\n{BRIEF}\n\nBut it gets the following wrong:\nHi"),
         ] {
-            assert_eq!(current_prompt(&request), Some(BRIEF), "{request}");
+            assert_eq!(current_prompt("", &request), Some(BRIEF), "{request}");
         }
         let inner = "My prompt is: \"Say \"Hi\" to all.\" Improve it.";
-        assert_eq!(current_prompt(inner), Some("Say \"Hi\" to all."));
+        assert_eq!(current_prompt("", inner), Some("Say \"Hi\" to all."));
+        for own in [
+            "Be brief.\nFollow the instructions:\n```\ncheck\n```",
+            "<role>\nclerk\n</role>\n<instructions>\nBe exact.\n</instructions>",
+            "Be kind.\nSay this prompt:\n\"\"\"\nHi\n\"\"\"",
+        ] {
+            let request = format!("Improve it.\nCurrent prompt:\n{own}\n\nFeedback:\nCurt.");
+            assert_eq!(current_prompt("", &request), Some(own), "{request}");
+        }
         for request in [
             "Write a poem between <prompt> and </prompt>.",
             "My delivery instructions are: leave it at the door.",
             "## Instructions\nWrite a letter.\n\n## Letter\nDear all,",
         ] {
-            assert_eq!(current_prompt(request), None, "{request}");
+            assert_eq!(current_prompt("", request), None, "{request}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the critic's and the rewriter's requests hold, read as a model would: by their headings, else by what stands
 //! before and after the prompt.
 
-use super::quoted;
+use super::{labels, quoted};
 
 /// A metric that a request speaks about.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,23 +34,27 @@ pub(super) struct Review<'a> {
     pub(super) is_measured: bool,
 }
 
-/// Reads a request. `None` when it quotes no prompt.
-pub(super) fn read(request: &str) -> Option<Review<'_>> {
-    let [before, prompt, after] = quoted::split_at_prompt(request)?;
+/// Reads a request, with the system message before it. `None` when it quotes no prompt.
+pub(super) fn read<'a>(system: &str, request: &'a str) -> Option<Review<'a>> {
+    let [before, prompt, after] = quoted::split_at_prompt(system, request)?;
     let measured = section(after, &["measured", "scores", "results", "goal"])
         .or_else(|| section(before, &["goal", "measured", "scores", "results"]))
         .unwrap_or(before);
     let mut issues: Vec<Issue> = measured.lines().filter_map(issue).collect();
     let sections = ["feedback", "evidence", "failures", "errors", "critique"];
-    // A request without measurements tells what is wrong in words of its own, all after the prompt.
+    // A request without measurements tells what is wrong in words of its own, on one side of the prompt.
+    let mut sides = [after, before].into_iter();
+    let told = sides
+        .find(|side| side.lines().any(labels::tells_of_prompt))
+        .unwrap_or(after);
     let feedback = match section(after, &sections) {
         Some(feedback) if !issues.is_empty() => feedback.trim(),
         None if !issues.is_empty() => "",
-        _ => after.trim(),
+        _ => told.trim(),
     };
     let is_measured = !issues.is_empty();
     if !is_measured {
-        issues = implied_issues(after);
+        issues = implied_issues(told);
     }
     Some(Review {
         issues,
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_rewriting_request_is_understood() {
-        let review = read(REWRITE).unwrap();
+        let review = read("", REWRITE).unwrap();
         assert_eq!(review.prompt, "You are kind.\nBe brief.");
         assert_eq!(review.feedback, "Too many handovers.");
         assert_eq!((review.max_characters, review.variant), (Some(5000), 2));
@@ -224,18 +228,18 @@ mod tests {
     #[test]
     fn no_feedback_is_empty() {
         let request = REWRITE.replace("Too many handovers.", "(none)");
-        assert_eq!(read(&request).unwrap().feedback, "");
+        assert_eq!(read("", &request).unwrap().feedback, "");
     }
 
     #[test]
     fn a_request_without_a_prompt_is_none() {
-        assert_eq!(read("Write me a poem."), None);
+        assert_eq!(read("", "Write me a poem."), None);
     }
 
     #[test]
     fn a_request_in_other_words_is_understood() {
         let request = "I provided an assistant with the following instructions to perform a task for me:\n```\nBe kind.\n```\n\nExamples:\n```\n# Example 1\n## Feedback\nhuman_requests: 1 (limit 0.37)\n# Example 2\n## Feedback\nhuman_requests: 0 (limit 0.37)\nexcess_tools: 3 (limit 1.25)\n```\nWrite a new instruction within ``` blocks.";
-        let review = read(request).unwrap();
+        let review = read("", request).unwrap();
         assert_eq!(review.prompt, "Be kind.");
         assert!(review.feedback.contains("# Example 2"));
         let [success, handovers, tools] = &review.issues[..] else {
@@ -244,6 +248,14 @@ mod tests {
         assert!(success.objective);
         assert!((handovers.residual - 0.13).abs() < 1e-9, "{handovers:?}");
         assert!((tools.residual - 1.75).abs() < 1e-9, "{tools:?}");
+    }
+
+    #[test]
+    fn feedback_may_stand_before_the_prompt() {
+        let request = "Feedback:\nhuman_requests: 2 (limit 1)\n\nRevise the prompt.\nPrompt: Be kind.\n\nReturn the new prompt.";
+        let review = read("", request).unwrap();
+        assert_eq!((review.prompt, review.issues.len()), ("Be kind.", 2));
+        assert!(review.feedback.contains("human_requests"), "{}", review.feedback);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use capo_core::llm::ChatRequest;
 
 use super::asking::asks_for_prompt;
 use super::request::{self, system, users};
-use super::{judge, quoted, tau2_customer};
+use super::{judge, labels, quoted, tau2_customer};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,10 +120,10 @@ pub(super) fn part(request: &ChatRequest) -> Part {
 /// Whether a request quotes a prompt and asks in its own words for another one. A system message counts where the prompt
 /// is named: it may itself be a prompt that is tried.
 fn wants_prompt(request: &ChatRequest) -> bool {
-    let Some([before, _, after]) = quoted::split_at_prompt(first_user(request)) else {
+    let system = request::system(request);
+    let Some([before, _, after]) = quoted::split_at_prompt(system, first_user(request)) else {
         return false;
     };
-    let system = request::system(request);
     if let Some(objective) = request::objective(system) {
         return asks_for_prompt(objective);
     }
@@ -236,7 +236,7 @@ fn edges(text: &str) -> String {
     if count <= 2 * EDGE {
         return text.to_owned();
     }
-    let rest = quoted::without_labelled_prompts(text);
+    let rest = labels::without_labelled_prompts("", text);
     let end_of_rest = rest.chars().count().saturating_sub(EDGE);
     text.chars()
         .take(EDGE)
@@ -313,6 +313,32 @@ mod tests {
                 "",
                 "The prompt is: \"Be brief.\" Please improve\nthe prompt.\nInput: \"Hi\"\n",
                 Part::Rewriter,
+            ),
+            ("", "Prompt: Be brief. Please rewrite it.", Part::Rewriter),
+            (
+                "",
+                "Here is the prompt:\nBe brief.\n\nWrite a better one.",
+                Part::Rewriter,
+            ),
+            (
+                "",
+                "System prompt:\nBe brief.\n\nWhat is wrong with this prompt?",
+                Part::Critic,
+            ),
+            (
+                "",
+                "Agent prompt:\nBe brief.\n\nParaphrase this prompt.",
+                Part::Paraphrase,
+            ),
+            (
+                "Be kind.",
+                "Instruction: leave it at the door.\n\nPlease change the date.",
+                Part::Answer,
+            ),
+            (
+                "",
+                "Input: the prompt\nPlease improve my delivery instructions.",
+                Part::Answer,
             ),
             (craft, "How many apples are left?", Part::Answer),
             (craft, "Input: cancel it\nOutput:", Part::Answer),
