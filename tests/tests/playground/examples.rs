@@ -146,7 +146,7 @@ async fn the_best_prompts_of_two_runs_stand_beside_each_other() {
         }
     }
     let other = study.file("other.jsonl");
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let text = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
     std::fs::write(&other, text).unwrap();
     let correct = |rollout: &Value| rollout["measurements"]["correct"].as_f64().unwrap();
     let pairs = best.1.iter().zip(&seed.1);
