@@ -421,6 +421,7 @@ async fn templates_and_usual_constraints_spare_the_typing() {
             browser.js("return window.told.isConnected").await == Value::Bool(false)
         })
         .await;
+    browser.type_in("Rounds", "3").await;
     browser.click("Run study").await;
     browser.until_shown("Finished.").await;
     assert!(browser.text("main").await.contains("Answer length"));
