@@ -22,8 +22,9 @@ use thirtyfour::{
 
 pub use thirtyfour::Key;
 
-/// How long anything may take that a person would wait for.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long anything may take that a person would wait for, a whole search by an unoptimised page beside two other tests
+/// included.
+const PATIENCE: Duration = Duration::from_mins(4);
 
 /// How long a browser that was killed may take to be gone.
 const GOING: Duration = Duration::from_secs(10);
@@ -107,7 +108,7 @@ impl Browser {
     /// Waits until something holds.
     ///
     /// # Panics
-    /// With what the page and its console show, when it does not come about in two minutes.
+    /// With what the page and its console show, when it does not come about in four minutes.
     pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let started = Instant::now();
         while !holds().await {
