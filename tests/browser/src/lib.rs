@@ -330,10 +330,12 @@ impl Browser {
 
     /// Where that file lies, as long as this browser.
     pub async fn download(&self, ending: &str) -> PathBuf {
+        // Chromium makes an empty file of that name before it moves the whole one there.
+        let holds = |path: &PathBuf| path.metadata().is_ok_and(|file| file.len() > 0);
         let find = || {
             let entries = std::fs::read_dir(self.downloads.path()).expect("the folder of downloads");
             let mut names = entries.filter_map(|entry| Some(entry.ok()?.path()));
-            names.find(|path| path.to_string_lossy().ends_with(ending))
+            names.find(|path| path.to_string_lossy().ends_with(ending) && holds(path))
         };
         self.until(&format!("a file *{ending} is downloaded"), async || {
             find().is_some()
