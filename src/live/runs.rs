@@ -17,7 +17,7 @@ use super::orders::title;
 use super::phase::Phase;
 use super::run::Run;
 use crate::keys::Keys;
-use crate::storage::{RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id};
+use crate::storage::{Notes, RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id};
 use crate::team::{Server, Standing, Team};
 use crate::worker::protocol::{DataFiles, HowFar, Order};
 
@@ -189,6 +189,7 @@ impl Runs {
             times: Times::default(),
             pilot: new.pilot,
             server: None,
+            notes: Notes::new(),
         };
         run.set_study(record.clone(), new.files.clone());
         run.phase.set(Phase::Resting);

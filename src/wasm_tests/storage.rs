@@ -252,6 +252,7 @@ fn record(id: &str, touched: f64) -> RunRecord {
         times: Times::default(),
         pilot: None,
         server: None,
+        notes: <_>::default(),
     }
 }
 

@@ -142,6 +142,7 @@ mod tests {
             },
             times: Times::default(),
             server: None,
+            notes: <_>::default(),
         }
     }
 

@@ -187,6 +187,7 @@ mod tests {
             progress: Progress::default(),
             times: Times::default(),
             server: None,
+            notes: <_>::default(),
         }
     }
 

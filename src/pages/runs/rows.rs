@@ -246,6 +246,7 @@ mod tests {
             times: Times::default(),
             pilot: None,
             server: None,
+            notes: <_>::default(),
         };
         let here = BTreeSet::from(["here".to_owned()]);
         let held = BTreeSet::from(["here".to_owned(), "there".to_owned()]);
