@@ -273,16 +273,14 @@ pub(super) fn reading(lanes: &[Lane], unit: Unit) -> String {
         let seeds = format::counted(point.n, "seed");
         format!("{} {mean} ({seeds}, {rollouts} rollouts)", line.name)
     };
-    let ends: Vec<String> = ends.iter().map(end).collect();
-    let drawn = if ends.is_empty() {
-        "No prompt is feasible on the search examples yet.".to_owned()
-    } else {
-        format!(
-            "Mean over seeds of the best prompt so far that is feasible on the search examples: {}. Bands reach from \
-             the lowest to the highest seed; a seed without such a prompt is in neither.",
-            ends.join(", ")
-        )
-    };
+    let without = lines.iter().filter(|line| line.points.is_empty());
+    let without = without.map(|line| format!("{} none yet", line.name));
+    let ends: Vec<String> = ends.iter().map(end).chain(without).collect();
+    let drawn = format!(
+        "Mean over seeds of the best prompt so far that is feasible on the search examples: {}. Bands reach from the \
+         lowest to the highest seed; a seed without such a prompt is in neither.",
+        ends.join(", ")
+    );
     let left_out = lanes.iter().flat_map(|lane| {
         let entries = lane.entries.iter();
         let left_out = entries.filter(|entry| entry.standing == Standing::LeftOut);
@@ -379,6 +377,11 @@ mod tests {
         let words = reading(&[lane], Unit(Quantity::Rate));
         assert!(words.contains("GEPA 70.0% (two seeds, 100 rollouts)"), "{words}");
         assert!(words.ends_with("spent: GEPA, seed 3 (failed)."), "{words}");
+        let none = Lane {
+            method: "MOPO".into(),
+            entries: vec![entry(0, Standing::Ended, 90, &[])],
+        };
+        assert!(reading(&[none], Unit(Quantity::Rate)).contains("MOPO none yet."));
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn Asked(node: NodeRef<Dialog>, on_server: OnServer) -> impl IntoView {
     let title = studies::method_name(&own);
     let spend = move || {
         let forecast = form.asking.forecast.get().and_then(Result::ok)?;
-        let (count, title) = (count(), &title);
+        let count = Some(count()).filter(|count| *count > 1)?;
         let together = cost::together(&forecast, count);
         Some(format!(
             "{together}: {count} times what a run of {title} takes at most."
