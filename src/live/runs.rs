@@ -185,7 +185,7 @@ impl Runs {
         run
     }
 
-    /// Begins runs in this order, [`TOGETHER`] at a time, and returns all of them. Each of the others is queued until one
+    /// Begins runs in this order, two at a time, and returns all of them. Each of the others is queued until one
     /// of those before it rests, unless somebody has paused or deleted it by then.
     pub fn begin_in_turn(self, all: Vec<NewRun>) -> Vec<Run> {
         let (runs, kept): (Vec<Run>, Vec<_>) = all
