@@ -17,7 +17,7 @@ use super::orders::title;
 use super::phase::Phase;
 use super::run::Run;
 use crate::keys::Keys;
-use crate::storage::{RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id};
+use crate::storage::{Check, RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id};
 use crate::team::{Server, Standing, Team};
 use crate::worker::protocol::{DataFiles, HowFar, Order};
 
@@ -52,6 +52,8 @@ pub struct NewRun {
     pub keys: Keys,
     /// Make so many of its first rollouts alone, in this browser, and pause.
     pub pilot: Option<usize>,
+    /// Measure this alone, in this browser, and search nothing.
+    pub check: Option<Check>,
 }
 
 impl Runs {
@@ -188,6 +190,7 @@ impl Runs {
             progress: Progress::default(),
             times: Times::default(),
             pilot: new.pilot,
+            check: new.check,
             server: None,
         };
         run.set_study(record.clone(), new.files.clone());

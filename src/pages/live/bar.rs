@@ -67,13 +67,15 @@ fn Course(run: Run) -> impl IntoView {
     });
     let expected = Memo::new(move |_| {
         let waits = matches!(run.phase.get(), Phase::Paused(_) | Phase::Resting);
-        run.read(|folded| waits.then(|| expected(&folded.state)))
+        run.read(|folded| (waits && run.check().is_none()).then(|| expected(&folded.state)))
             .flatten()
     });
     view! {
         <div>
-            <RoundRuler data=data label=sentence/>
-            <p class="note moment">{sentence}</p>
+            <Show when=move || run.check().is_none()>
+                <RoundRuler data=data label=sentence/>
+                <p class="note moment">{sentence}</p>
+            </Show>
             <Waits run/>
             <div role="status">{move || expected.get().map(|words| view! { <p class="note">{words}</p> })}</div>
         </div>

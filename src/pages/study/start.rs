@@ -210,7 +210,13 @@ fn item(problem: Problem) -> impl IntoView {
     view! { <div>{named} {problem.message}</div> }
 }
 
-fn new_run(study: &Study, files: DataFiles, keys: Keys, pilot: Option<usize>) -> Result<NewRun, String> {
+/// A run of a study.
+pub(super) fn new_run(
+    study: &Study,
+    files: DataFiles,
+    keys: Keys,
+    pilot: Option<usize>,
+) -> Result<NewRun, String> {
     Ok(NewRun {
         name: format::label(&study.study.name),
         method: study.study.method.clone(),
@@ -220,5 +226,6 @@ fn new_run(study: &Study, files: DataFiles, keys: Keys, pilot: Option<usize>) ->
         files,
         keys,
         pilot,
+        check: None,
     })
 }
