@@ -64,7 +64,7 @@ pub(super) fn HeldOutTable(
     examples: Signal<usize>,
     /// What it is of.
     #[prop(into)]
-    name: String,
+    name: Signal<String>,
 ) -> impl IntoView {
     let examples = move || format!("{} examples", count(examples.get() as u64));
     let rows = move || {
@@ -74,7 +74,7 @@ pub(super) fn HeldOutTable(
             .collect_view()
     };
     view! {
-        <div class="scroll" tabindex="0" role="group" aria-label=format!("{name}, scrolls sideways")>
+        <div class="scroll" tabindex="0" role="group" aria-label=move || format!("{}, scrolls sideways", name.get())>
             <table class="mid sticky-1 held-out">
                 <thead>
                     <tr>

@@ -218,7 +218,7 @@ pub fn Checked(
         </p>
         {failed}
         <Show when=move || is_measured.get()>
-            <HeldOutTable rows examples=Signal::derive(examples) name=name().unwrap_or_default()/>
+            <HeldOutTable rows examples=Signal::derive(examples) name=Signal::derive(move || name().unwrap_or_default())/>
         </Show>
         <Show when=move || differences.with(|differences| !differences.is_empty())>
             <p class="reading">"Under this model minus under the run’s own:"</p>
