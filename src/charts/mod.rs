@@ -1,6 +1,7 @@
 //! SVG charts: plain data in, axes, units, focusable points and a sentence out.
 
 pub mod axis;
+pub mod bands;
 pub mod bullet;
 pub mod figure;
 mod grid;

@@ -16,11 +16,12 @@ use super::{
 };
 
 /// The most runs that share one plot.
-const MOST_IN_ONE_PLOT: usize = 4;
+pub const MOST_IN_ONE_PLOT: usize = 4;
 /// The least distance of two labels at the lines' ends in pixels.
 const LABEL_LINE: f64 = 13.0;
 /// The classes of the compared runs: each sets a colour and a dash.
-const VOICES: [&str; MOST_IN_ONE_PLOT] = ["c-series s1", "c-series s2", "c-series s3", "c-series s4"];
+pub(super) const VOICES: [&str; MOST_IN_ONE_PLOT] =
+    ["c-series s1", "c-series s2", "c-series s3", "c-series s4"];
 
 /// What an overlay shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -287,23 +288,30 @@ fn marks(data: &OverlayData, run: &OverlayRun, scales: Scales) -> Vec<Mark> {
     run.points.iter().map(mark).collect()
 }
 
-/// The runs' numbers at their lines' ends, moved apart where they would touch: none of them is dropped.
+/// The runs' numbers at their lines' ends.
 fn end_labels(data: &OverlayData, scales: Scales, size: Size) -> Vec<Label> {
-    let mut ends: Vec<_> = data
-        .runs
-        .iter()
-        .zip(1..)
-        .filter_map(|(run, number): (_, usize)| {
-            let last = run.points.last()?;
-            let (x, y) = scales.at(last.round, last.value);
-            Some((x, y * size.height, number.to_string()))
-        })
+    let ends = data.runs.iter().zip(1..).filter_map(|(run, number): (_, usize)| {
+        let last = run.points.last()?;
+        let (x, y) = scales.at(last.round, last.value);
+        Some((x, y, number))
+    });
+    let threshold = data.threshold.map(|value| scales.range.from_top(value));
+    numbers_apart(ends, threshold, size)
+}
+
+/// Numbers at the ends of lines, moved apart where they would touch: none of them is dropped. Places of lines and of a
+/// threshold are from 0 to 1, from the left and from the top.
+pub(super) fn numbers_apart(
+    ends: impl Iterator<Item = (f64, f64, usize)>,
+    threshold: Option<f64>,
+    size: Size,
+) -> Vec<Label> {
+    let mut ends: Vec<_> = ends
+        .map(|(x, y, number)| (x, y * size.height, number.to_string()))
         .collect();
     ends.sort_by(|a, b| a.1.total_cmp(&b.1));
     // The threshold's two lines of text stand at the right end as well, and they do not move.
-    let threshold = data
-        .threshold
-        .map(|value| scales.range.from_top(value) * size.height);
+    let threshold = threshold.map(|threshold| threshold * size.height);
     let mut free = f64::NEG_INFINITY;
     let mut places: Vec<f64> = ends
         .iter()

@@ -39,6 +39,9 @@ pub fn RunNotices(
     };
     let on_server = run.is_on_server();
     let waits = move || match run.phase.get() {
+        Phase::Queued(_) if !on_server => {
+            Some("It starts when one of the runs that were begun with it has ended or is paused.".to_owned())
+        }
         Phase::Queued(None) => Some("It waits on the server, and starts when a worker is free.".to_owned()),
         Phase::Queued(Some(start)) => {
             let at = date_and_time(&js_sys::Date::new(&start.into()));

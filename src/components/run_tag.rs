@@ -15,6 +15,7 @@ pub fn RunTag(
     let on_server = run.is_on_server();
     move || match run.phase.get() {
         Phase::Running if on_server => view! { <span class="live">"running on the server"</span> }.into_any(),
+        Phase::Queued(_) if !on_server => view! { <span class="tag plain">"queued"</span> }.into_any(),
         Phase::Queued(None) => view! { <span class="tag plain">"queued on the server"</span> }.into_any(),
         Phase::Queued(Some(_)) => {
             view! { <span class="tag plain">"scheduled on the server"</span> }.into_any()

@@ -11,7 +11,7 @@ pub enum Phase {
     Resting,
     /// It runs.
     Running,
-    /// It waits on the server, for a worker or until a moment in milliseconds since 1970.
+    /// It waits to begin: on the server for a worker or until a moment in milliseconds since 1970, here for its turn.
     Queued(Option<f64>),
     /// It was told to start nothing new.
     Pausing,

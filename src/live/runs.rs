@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use capo_api::{NewBranch, RunShown};
 use capo_core::journal::SteerEvent;
 use capo_core::reading::progress::{Progress, Times};
+use futures::future::join_all;
 use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 use wasm_bindgen::JsValue;
@@ -17,12 +18,17 @@ use super::orders::title;
 use super::phase::Phase;
 use super::run::Run;
 use crate::keys::Keys;
-use crate::storage::{Check, RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id};
+use crate::storage::{
+    Check, Notes, RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id,
+};
 use crate::team::{Server, Standing, Team};
 use crate::worker::protocol::{DataFiles, HowFar, Order};
 
 /// Milliseconds between two looks at whether a journal is read.
 const LOOK_AGAIN: u32 = 30;
+
+/// Of runs that are begun in turn, those that work at once: each has a worker of its own.
+const TOGETHER: usize = 2;
 
 /// The runs this tab has opened, by id. They go on while a person looks at other pages.
 #[derive(Clone, Copy)]
@@ -174,11 +180,47 @@ impl Runs {
 
     /// Begins a run and returns it.
     pub fn begin(self, new: NewRun) -> Run {
+        let (run, kept) = self.note(new, Phase::Resting);
+        spawn_local(async move {
+            let keys = kept.await;
+            run.start(keys);
+            run.watch();
+        });
+        run
+    }
+
+    /// Begins runs in this order, two at a time, and returns all of them. Each of the others is queued until one
+    /// of those before it rests, unless somebody has paused or deleted it by then.
+    pub fn begin_in_turn(self, all: Vec<NewRun>) -> Vec<Run> {
+        let (runs, kept): (Vec<Run>, Vec<_>) = all
+            .into_iter()
+            .map(|new| self.note(new, Phase::Queued(None)))
+            .unzip();
+        let begun = runs.clone();
+        spawn_local(async move {
+            let keys = join_all(kept).await;
+            for run in &begun {
+                run.watch();
+            }
+            for (run, keys) in begun.iter().zip(keys) {
+                while begun.iter().filter(|run| run.is_working()).count() >= TOGETHER {
+                    TimeoutFuture::new(10 * LOOK_AGAIN).await;
+                }
+                if run.phase.get_untracked() == Phase::Queued(None) && !run.is_closed() {
+                    run.start(keys);
+                }
+            }
+        });
+        runs
+    }
+
+    /// Notes a new run, with what keeps it in this browser and then gives its keys back.
+    fn note(self, new: NewRun, phase: Phase) -> (Run, impl Future<Output = Keys>) {
         let now = js_sys::Date::now();
         let id = fresh_id(now);
         let run = self.make(&id);
         let record = RunRecord {
-            id: id.clone(),
+            id,
             name: new.name,
             method: new.method,
             about: new.about,
@@ -192,21 +234,19 @@ impl Runs {
             pilot: new.pilot,
             check: new.check,
             server: None,
+            notes: Notes::new(),
         };
         run.set_study(record.clone(), new.files.clone());
-        run.phase.set(Phase::Resting);
+        run.phase.set(phase);
         // Asks the browser not to clear the runs when it needs room; it may decline.
         let _ = window().navigator().storage().persist();
-        let keys = new.keys;
-        let files = new.files;
-        spawn_local(async move {
-            if let Err(error) = keep(&record, &files).await {
+        let kept = async move {
+            if let Err(error) = keep(&record, &new.files).await {
                 run.keep_in_memory(error);
             }
-            run.start(keys);
-            run.watch();
-        });
-        run
+            new.keys
+        };
+        (run, kept)
     }
 
     /// A new run that shares the journal of `from` up to the end of its round `round` on screen.

@@ -131,6 +131,10 @@ impl Run {
             };
             return self.order(Ordered::Course, order);
         }
+        if self.phase.get_untracked() == Phase::Queued(None) {
+            // Nothing of it has begun, and whoever begins runs in turn passes it over.
+            return self.phase.set(Phase::Resting);
+        }
         if self.phase.get_untracked() != Phase::Running && !stops {
             return;
         }

@@ -128,11 +128,16 @@ impl ByExample {
         })
     }
 
-    /// All of it as a table in CSV, with what the prompts are called in the names of its columns.
+    /// All of it as a table in CSV, with what the prompts are called in the names of its columns. Further columns have a name
+    /// and texts by example.
     ///
     /// # Errors
     /// When it is not written, in words.
-    pub fn csv(&self, prompts: [&str; 2]) -> Result<String, String> {
+    pub fn csv(
+        &self,
+        prompts: [&str; 2],
+        further: &[(String, BTreeMap<String, String>)],
+    ) -> Result<String, String> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let mut head = ["example", "result", "over by itself"]
             .map(str::to_owned)
@@ -140,6 +145,7 @@ impl ByExample {
         for metric in &self.metrics {
             head.extend(prompts.map(|prompt| inert(format!("{} {prompt}", metric.name()))));
         }
+        head.extend(further.iter().map(|(name, _)| inert(name.clone())));
         writer.write_record(&head).map_err(|error| error.to_string())?;
         for pair in &self.pairs {
             let mut row = vec![
@@ -149,6 +155,8 @@ impl ByExample {
             ];
             let values = pair.values.iter().flatten();
             row.extend(values.map(|value| value.map_or_else(String::new, |value| value.to_string())));
+            let texts = further.iter().map(|(_, texts)| texts.get(&pair.example));
+            row.extend(texts.map(|text| inert(text.cloned().unwrap_or_default())));
             writer.write_record(&row).map_err(|error| error.to_string())?;
         }
         let bytes = writer.into_inner().map_err(|error| error.to_string())?;
@@ -217,14 +225,20 @@ mod tests {
                 metric.name()
             );
         }
-        let csv = found.csv(["seed", "best"]).unwrap();
+        let csv = found.csv(["seed", "best"], &[]).unwrap();
         assert_eq!(csv.lines().count(), 9);
         assert!(
             csv.starts_with("example,result,over by itself,success seed,success best,"),
             "{csv}"
         );
         found.pairs[0].example = "=1+1".into();
-        assert!(found.csv(["seed", "best"]).unwrap().contains("\n'=1+1,"));
+        let texts = [("=1+1".to_owned(), "=2, or \n3".to_owned())].into();
+        let csv = found.csv(["seed", "best"], &[("note".into(), texts)]).unwrap();
+        assert!(csv.lines().next().unwrap().ends_with(",note"), "{csv}");
+        assert!(
+            csv.contains("\n'=1+1,") && csv.contains(",\"'=2, or \n3\"\n"),
+            "{csv}"
+        );
     }
 
     #[test]

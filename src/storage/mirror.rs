@@ -9,7 +9,7 @@ use idb::{KeyRange, Query};
 use js_sys::{Array, JsString};
 use serde::{Deserialize, Serialize};
 
-use super::{FILES, LINES, RUNS, RunRecord, RunStatus, SLIM, Storage, StorageError};
+use super::{FILES, LINES, Notes, RUNS, RunRecord, RunStatus, SLIM, Storage, StorageError};
 
 /// What the ids of mirrors begin with; those of other runs are hexadecimal digits.
 const PREFIX: &str = "team-";
@@ -102,6 +102,7 @@ impl RunRecord {
             pilot: None,
             check: None,
             server: None,
+            notes: Notes::new(),
         };
         record.take_shown(shown);
         record

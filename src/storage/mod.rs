@@ -13,6 +13,7 @@ mod journal;
 mod lines;
 pub mod lock;
 mod mirror;
+mod notes;
 mod records;
 mod report;
 
@@ -31,6 +32,7 @@ pub use choices::{keep_choice, kept_choice, local_storage};
 pub use journal::{Chunks, Saved, StoredJournal};
 pub use lines::{Lines, NotKept};
 pub use mirror::{ServerRun, mirror_id, server_id};
+pub use notes::{Note, Notes, change_note};
 pub use records::{Check, RunList, RunRecord, RunStatus};
 pub use report::{is_report, runs_of_report};
 

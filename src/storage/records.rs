@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
 
 use super::mirror::ServerRun;
+use super::notes::Notes;
 use super::{Backend, FILES, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key};
 
 /// Where a run stands.
@@ -86,6 +87,9 @@ pub struct RunRecord {
     /// What the server says of it, if it is a run of the server that is mirrored here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerRun>,
+    /// What a person noted on its examples.
+    #[serde(default, skip_serializing_if = "Notes::is_empty")]
+    pub notes: Notes,
 }
 
 /// The list of runs as far as this page can read it.
@@ -126,6 +130,7 @@ impl RunRecord {
             pilot: None,
             check: None,
             server: None,
+            notes: Notes::new(),
         })
     }
 }
@@ -350,6 +355,7 @@ mod tests {
             pilot: None,
             check: None,
             server: None,
+            notes: Notes::new(),
         };
         let readable = serde_json::to_string(&record).unwrap();
         let newer = r#"{"id":"b","name":"Theirs","status":"dreaming"}"#.to_owned();

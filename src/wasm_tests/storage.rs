@@ -253,6 +253,7 @@ fn record(id: &str, touched: f64) -> RunRecord {
         pilot: None,
         check: None,
         server: None,
+        notes: <_>::default(),
     }
 }
 

@@ -1,38 +1,40 @@
 //! Runs side by side: every metric by round, paired differences, and what their studies do not share.
 
 mod beside;
+mod by_method;
 mod overlaid;
 mod pairs;
+mod race;
 mod settings;
 
 use std::sync::Arc;
 
 use capo_core::reading::metrics;
 use capo_core::reading::progress::Progress;
+use capo_core::run_state::RunState;
+use capo_core::study::{Format, Study};
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
 use leptos_router::hooks::{use_navigate, use_query_map};
 
 use self::beside::BesideFirst;
+use self::by_method::ByMethod;
 use self::overlaid::{Compared, Metric, Overlaid, metrics, overlaid};
 use self::pairs::{Named, Pair, Pairs, pair};
+use self::race::{by_method, doing};
 use self::settings::{Said, Settings, differing};
 use crate::charts::figure::Figure;
-use crate::charts::overlay::{Overlay, overlay_table};
+use crate::charts::overlay::{MOST_IN_ONE_PLOT, Overlay, overlay_table};
 use crate::components::{AllRuns, Deferred, Gate, Term, page_title, plate_letter};
 use crate::format;
 use crate::live::{Phase, Run, Runs};
 use crate::run::activity::changed_by_hand;
-use crate::run::outcome;
 use crate::run::series::Series;
 use crate::run::studied::Shown as _;
 use crate::run::word::Word;
 use crate::storage::is_report;
 use crate::studies;
-
-/// The most runs that share one plot; from more on each has its own.
-const MOST_IN_ONE_PLOT: usize = 4;
 
 /// The comparison of the runs that the address names: `?runs=A,B`.
 #[component]
@@ -121,10 +123,6 @@ fn Comparison(chosen: Vec<Run>) -> impl IntoView {
         })
     });
     let shown = Memo::new(move |_| compared.with(|compared| metrics(compared)));
-    let pairs = Memo::new(move |_| {
-        let names = all_names.get();
-        chosen.with_value(|chosen| paired(chosen, &names))
-    });
     let first = Signal::derive(move || all_names.with(|names| names.first().cloned()).unwrap_or_default());
     let differing = Memo::new(move |_| {
         let said = |run: &Run| {
@@ -146,26 +144,62 @@ fn Comparison(chosen: Vec<Run>) -> impl IntoView {
             .map(opening)
             .collect_view()
     };
+    let texts =
+        Memo::new(move |_| chosen.with_value(|chosen| chosen.iter().map(written).collect::<Vec<_>>()));
+    let race = Memo::new(move |_| {
+        let read = |study: &String| Study::parse(study, Format::Toml).ok();
+        let studies: Vec<Study> = texts.with(|texts| texts.iter().map(read).collect::<Option<_>>())?;
+        let seeds: Vec<u64> = studies.iter().map(|study| study.study.seed).collect();
+        Some((seeds, by_method(&studies)?))
+    });
+    let pairs = Memo::new(move |_| {
+        let names = all_names.get();
+        let mut pairs = chosen.with_value(|chosen| paired(chosen, &names));
+        // Another seed may have drawn other examples.
+        race.with(|race| {
+            let mut seeds = race.iter().flat_map(|(seeds, _)| seeds);
+            let first = seeds.next();
+            pairs.retain(|pair| seeds.next() == first || pair.rows.is_ok());
+        });
+        pairs
+    });
+    let methods = move || {
+        race.get()
+            .map(|(seeds, groups)| view! { <ByMethod chosen seeds groups/> })
+    };
+    // The figure of the methods is the first.
+    let letter = move |place: usize| plate_letter(place + race.with(|race| usize::from(race.is_some())));
     // Small plots of many runs need the whole width.
     let shares_plots = move || compared.with(|compared| compared.len() <= MOST_IN_ONE_PLOT);
     let figures = move || {
         let shown = shown.get().into_iter().enumerate();
         shown
-            .map(|(place, metric)| view! { <OverlayFigure place metric compared/> })
+            .map(|(place, metric)| view! { <OverlayFigure letter=Signal::derive(move || letter(place)) metric compared/> })
             .collect_view()
     };
     view! {
         {waiting}
+        {methods}
         <Summary chosen names=all_names compared/>
         <div class="compare g" class:g-2=shares_plots>
             {figures}
         </div>
         <Pairs first pairs/>
         <Deferred>
-            <BesideFirst chosen names=all_names letter=Signal::derive(move || plate_letter(shown.with(Vec::len)))/>
+            <BesideFirst chosen names=all_names letter=Signal::derive(move || letter(shown.with(Vec::len)))/>
         </Deferred>
         <Settings names=all_names rows=differing/>
     }
+}
+
+/// The study that a run was begun with, as TOML.
+fn written(run: &Run) -> String {
+    let kept = run.record.with(|record| Some(record.as_ref()?.study.clone()));
+    let kept = kept.filter(|study| !study.is_empty());
+    kept.unwrap_or_else(|| {
+        let read = |state: &RunState| state.study()?.study.to_toml().ok();
+        run.read(|folded| read(&folded.state)).unwrap_or_default()
+    })
 }
 
 /// Each run against the first.
@@ -216,6 +250,16 @@ fn opening((run, name): (Run, String)) -> impl IntoView {
     }
 }
 
+/// The number and the dash of a line.
+fn dash(number: usize) -> impl IntoView {
+    view! {
+        <span class="num">{number}</span>
+        <svg viewBox="0 0 36 12" aria-hidden="true">
+            <line class=format!("c-series s{number}") x1="0" x2="36" y1="6" y2="6"/>
+        </svg>
+    }
+}
+
 /// What each run is, with the number and the dash of its line.
 #[component]
 fn Summary(
@@ -227,7 +271,7 @@ fn Summary(
     let drawn_as = move |run: Run| {
         compared.with(|compared| {
             let place = compared.iter().position(|other| other.id == run.id())?;
-            (compared.len() <= MOST_IN_ONE_PLOT).then(|| (place + 1, format!("c-series s{}", place + 1)))
+            (compared.len() <= MOST_IN_ONE_PLOT).then(|| dash(place + 1))
         })
     };
     let row = move |(place, run): (usize, Run)| {
@@ -240,15 +284,7 @@ fn Summary(
                 Some(studies::method_name(&study.study.study.method))
             })
         };
-        let state = move || {
-            let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
-            match (run.phase.get(), ended) {
-                (Phase::Running | Phase::Pausing | Phase::InAnotherTab, _) => "running",
-                (Phase::Queued(_), _) => "queued",
-                (_, Some(status)) => outcome::ended(status),
-                (_, None) => "not finished",
-            }
-        };
+        let state = move || run.read(|folded| doing(&run.phase.get(), &folded.state).0);
         let best = move || {
             run.read(|folded| {
                 let quantity = metrics::objective(&folded.state)?.quantity();
@@ -265,21 +301,11 @@ fn Summary(
                 .best
                 .map(|_| view! { <Gate feasible=progress.feasible/> })
         };
-        let dash = move || {
-            drawn_as(run).map(|(number, class)| {
-                view! {
-                    <span class="num">{number}</span>
-                    <svg viewBox="0 0 36 12" aria-hidden="true">
-                        <line class=class x1="0" x2="36" y1="6" y2="6"/>
-                    </svg>
-                }
-            })
-        };
         view! {
             <tr>
                 <th scope="row">
                     <span class="series-list">
-                        {dash} <A href=format!("/run/{}", run.id())>
+                        {move || drawn_as(run)} <A href=format!("/run/{}", run.id())>
                             <b>{name}</b>
                         </A>
                     </span>
@@ -332,7 +358,11 @@ fn Summary(
 
 /// One metric of all runs.
 #[component]
-fn OverlayFigure(place: usize, metric: Metric, compared: Memo<Vec<Compared>>) -> impl IntoView {
+fn OverlayFigure(
+    letter: Signal<&'static str>,
+    metric: Metric,
+    compared: Memo<Vec<Compared>>,
+) -> impl IntoView {
     let navigate = use_navigate();
     let open = Callback::new(move |run: String| navigate(&format!("/run/{run}"), NavigateOptions::default()));
     let overlaid: Memo<Overlaid> = Memo::new(move |_| compared.with(|compared| overlaid(compared, &metric)));
@@ -340,7 +370,7 @@ fn OverlayFigure(place: usize, metric: Metric, compared: Memo<Vec<Compared>>) ->
     let reading = Memo::new(move |_| overlaid.with(|overlaid| overlaid.reading.clone()));
     view! {
         <Figure
-            letter=plate_letter(place)
+            letter
             name=Signal::derive(move || overlaid.with(|overlaid| overlaid.title.clone()))
             unit=Signal::derive(move || overlaid.with(|overlaid| overlaid.note.clone()))
             reading=move || reading.get()

@@ -10,6 +10,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 
 use super::Side;
+use super::notes::Noted;
 use crate::components::{DiffText, TryAgain, hold_focus};
 use crate::diff::{Change, PromptDiff};
 use crate::live::Folded;
@@ -32,6 +33,8 @@ pub(super) struct Opened {
 #[component]
 pub(super) fn Answers<H>(
     opened: Opened,
+    /// What is noted of both, but in a report.
+    noted: Option<Noted>,
     /// The page without it.
     close: H,
 ) -> impl IntoView
@@ -58,7 +61,7 @@ where
     });
     let body = move || match read.get() {
         None => view! { <p class="quiet" role="status">"Reading the answers."</p> }.into_any(),
-        Some(Ok(rollouts)) => both(&opened, &rollouts).into_any(),
+        Some(Ok(rollouts)) => both(&opened, noted, &rollouts).into_any(),
         Some(Err(what)) => {
             view! { <TryAgain what again=move |()| again.update(|again| *again += 1)/> }.into_any()
         }
@@ -78,7 +81,7 @@ where
     }
 }
 
-fn both(opened: &Opened, rollouts: &[Rc<RolloutEvent>; 2]) -> impl IntoView + use<> {
+fn both(opened: &Opened, noted: Option<Noted>, rollouts: &[Rc<RolloutEvent>; 2]) -> impl IntoView + use<> {
     let answers = rollouts.each_ref().map(|rollout| rollout.trace.answer().trim());
     let are_kept = rollouts.iter().all(|rollout| !rollout.without_trace);
     let are_short = answers.iter().all(|answer| answer.len() <= COMPARED);
@@ -128,6 +131,7 @@ fn both(opened: &Opened, rollouts: &[Rc<RolloutEvent>; 2]) -> impl IntoView + us
                 <p class="note">
                     <A href=trace>"Whole conversation" <span class="sr">{with}</span></A>
                 </p>
+                {noted.map(|noted| noted.thumbs(opened, side))}
             </div>
         }
     };
@@ -135,6 +139,7 @@ fn both(opened: &Opened, rollouts: &[Rc<RolloutEvent>; 2]) -> impl IntoView + us
         {question}
         <div class="g g-2">{[0, 1].map(column)}</div>
         <p class="reading">{words} {repeated}</p>
+        {noted.map(|noted| noted.fields(opened))}
     }
 }
 

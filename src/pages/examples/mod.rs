@@ -1,6 +1,9 @@
 //! A prompt beside another one, example by example.
 
 mod answers;
+mod notes;
+
+use std::collections::BTreeSet;
 
 use capo_core::reading::metrics::StudiedMetric;
 use leptos::prelude::*;
@@ -9,6 +12,7 @@ use leptos_router::hooks::use_query_map;
 use leptos_router::location::Url;
 
 use self::answers::{Answers, Opened};
+use self::notes::Noted;
 use crate::components::{Plate, Spacer, Toggle, Viewport, Window};
 use crate::download;
 use crate::format::{NOTHING, count, counted};
@@ -34,15 +38,17 @@ enum Filter {
     All,
     Of(ExampleChange),
     Over,
+    Noted,
 }
 
 impl Filter {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::All,
         Self::Of(ExampleChange::Better),
         Self::Of(ExampleChange::Worse),
         Self::Of(ExampleChange::OtherCosts),
         Self::Over,
+        Self::Noted,
     ];
 
     fn words(self) -> &'static str {
@@ -50,14 +56,16 @@ impl Filter {
             Self::All => "All",
             Self::Of(fate) => fate.word(),
             Self::Over => "over a threshold",
+            Self::Noted => "with notes",
         }
     }
 
-    fn shows(self, pair: &Pair) -> bool {
+    fn shows(self, pair: &Pair, noted: &BTreeSet<String>) -> bool {
         match self {
             Self::All => true,
             Self::Of(fate) => pair.fate == fate,
             Self::Over => !pair.over.is_empty(),
+            Self::Noted => noted.contains(&pair.example),
         }
     }
 }
@@ -110,12 +118,18 @@ pub(super) fn ByExamplePlate(
         }
         page.with_value(|page| format!("{page}{}", query.to_query_string()))
     };
+    let notes = Noted::of(sides);
+    let noted = Memo::new(move |_| {
+        let prompts = found.with(|found| found.as_ref().map(|found| found.prompts));
+        let noted = notes.zip(prompts).map(|(notes, prompts)| notes.examples(prompts));
+        noted.unwrap_or_default()
+    });
     let filter = RwSignal::new(Filter::All);
     let places = Memo::new(move |_| {
         let filter = filter.get();
         found.with(|found| {
             let pairs = found.iter().flat_map(|found| found.pairs.iter().enumerate());
-            let shown = pairs.filter(|(_, pair)| filter.shows(pair));
+            let shown = pairs.filter(|(_, pair)| noted.with(|noted| filter.shows(pair, noted)));
             shown.map(|(place, _)| place).collect::<Vec<usize>>()
         })
     });
@@ -125,7 +139,7 @@ pub(super) fn ByExamplePlate(
         let many = move || {
             found.with(|found| {
                 let pairs = found.iter().flat_map(|found| &found.pairs);
-                count(pairs.filter(|pair| this.shows(pair)).count() as u64)
+                noted.with(|noted| count(pairs.filter(|pair| this.shows(pair, noted)).count() as u64))
             })
         };
         view! {
@@ -160,7 +174,11 @@ pub(super) fn ByExamplePlate(
                 let name = &folded.state.study()?.study.study.name;
                 Some(download::file_name(name, Some(found.prompts[1])))
             })?;
-            let csv = found.csv(sides.each_ref().map(|side| side.name.as_str()));
+            let columns = notes.map(|notes| notes.columns(found.prompts));
+            let csv = found.csv(
+                sides.each_ref().map(|side| side.name.as_str()),
+                &columns.unwrap_or_default(),
+            );
             Some(csv.and_then(|csv| download::offer_text(&format!("{name}-examples.csv"), csv)))
         });
         failed.set(offered.and_then(Result::err));
@@ -170,7 +188,7 @@ pub(super) fn ByExamplePlate(
             let found = found.as_ref()?;
             let pair = found.pairs.get(place)?;
             let example = pair.example.clone();
-            Some(row(found, pair, opened, move || address(Some(&example))))
+            Some(row(found, pair, opened, noted, move || address(Some(&example))))
         })
     };
     view! {
@@ -189,7 +207,11 @@ pub(super) fn ByExamplePlate(
                         <div class="row">
                             {choice.with_value(ViewFn::run)}
                             <span class="seg" role="group" aria-label="Examples shown">
-                                {Filter::ALL.map(filters).collect_view()}
+                                {Filter::ALL
+                                    .into_iter()
+                                    .filter(|this| *this != Filter::Noted || notes.is_some())
+                                    .map(filters)
+                                    .collect_view()}
                             </span>
                             <button type="button" on:click=take>
                                 "Table (CSV)"
@@ -222,22 +244,34 @@ pub(super) fn ByExamplePlate(
                      with the "
                     {move || called(1)} ". Each opens what both prompts answered." {of_one} {left_out}
                 </p>
-                {move || opened.get().map(|opened| view! { <Answers opened close=move || address(None)/> })}
+                {move || opened.get().map(|opened| view! { <Answers opened noted=notes close=move || address(None)/> })}
                 {move || failed.get().map(|why| view! { <p class="note is-i" role="alert">{why}</p> })}
             </Plate>
         </Show>
     }
 }
 
-fn row<H>(found: &ByExample, pair: &Pair, opened: Memo<Option<Opened>>, href: H) -> impl IntoView + use<H>
+fn row<H>(
+    found: &ByExample,
+    pair: &Pair,
+    opened: Memo<Option<Opened>>,
+    noted: Memo<BTreeSet<String>>,
+    href: H,
+) -> impl IntoView + use<H>
 where
     H: Fn() -> String + Send + Sync + 'static,
 {
-    let (example, own) = (pair.example.clone(), pair.example.clone());
+    let [example, own, tagged] = [(); 3].map(|()| pair.example.clone());
     // Else each would say that it leads to the page shown.
     let current = move || {
         let is_open = |opened: &Option<Opened>| opened.as_ref().is_some_and(|opened| opened.example == own);
         opened.with(is_open).to_string()
+    };
+    let is_noted = Memo::new(move |_| noted.with(|noted| noted.contains(&tagged)));
+    let tag = move || {
+        is_noted
+            .get()
+            .then(|| view! { " " <span class="tag plain">"noted"</span> })
     };
     let cell = |(metric, [first, second]): (&StudiedMetric, &[Option<f64>; 2])| {
         let shown = |value: &Option<f64>| {
@@ -257,6 +291,7 @@ where
                 <A href scroll=false attr:aria-current=current>
                     {example}
                 </A>
+                {tag}
             </th>
             <td>{pair.fate.word()}</td>
             {cells}

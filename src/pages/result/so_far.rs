@@ -16,7 +16,8 @@ pub(super) fn SoFar(run: Run) -> impl IntoView {
     });
     let state = move || match run.phase.get() {
         Phase::Running | Phase::Pausing => "The run goes on.",
-        Phase::Queued(_) => "The run waits on the server.",
+        Phase::Queued(_) if run.is_on_server() => "The run waits on the server.",
+        Phase::Queued(_) => "The run waits for its turn.",
         Phase::InAnotherTab => "The run goes on in another tab.",
         _ => "This run is not finished.",
     };

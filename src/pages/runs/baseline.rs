@@ -143,6 +143,7 @@ mod tests {
             },
             times: Times::default(),
             server: None,
+            notes: <_>::default(),
         }
     }
 

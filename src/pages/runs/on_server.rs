@@ -188,6 +188,7 @@ mod tests {
             progress: Progress::default(),
             times: Times::default(),
             server: None,
+            notes: <_>::default(),
         }
     }
 

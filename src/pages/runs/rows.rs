@@ -247,6 +247,7 @@ mod tests {
             pilot: None,
             check: None,
             server: None,
+            notes: <_>::default(),
         };
         let here = BTreeSet::from(["here".to_owned()]);
         let held = BTreeSet::from(["here".to_owned(), "there".to_owned()]);

@@ -135,6 +135,21 @@ fn lines(forecast: Option<&Value>, candidates: Option<u64>) -> Vec<Line> {
     ]
 }
 
+/// What so many runs take at most together, if each takes what was forecast.
+pub(super) fn together(forecast: &Value, runs: usize) -> String {
+    let most = |of: &str| Some(forecast[of].as_f64()? * runs as f64);
+    let counts = [("rollouts", "rollouts"), ("calls", "model calls")];
+    let mut bounds: Vec<String> = counts
+        .into_iter()
+        .filter_map(|(of, words)| Some(format!("{} {words}", format::count(most(of)? as u64))))
+        .collect();
+    bounds.push(most("usd").map_or_else(
+        || "dollars without a bound".to_owned(),
+        |usd| format::dollars(Some(usd)),
+    ));
+    format!("Together at most {}", format::listed(&bounds))
+}
+
 /// What the bounds mean, in a sentence or two.
 fn reading(forecast: &Value) -> String {
     let number = |path: &str| forecast.pointer(path).and_then(Value::as_u64);
@@ -203,6 +218,16 @@ mod tests {
         );
         assert_eq!(find("Dollars").most, "no bound");
         assert_eq!(find("Rollouts, search").most, "3,034");
+    }
+
+    #[test]
+    fn runs_together_take_so_many_times_as_much_as_one() {
+        assert_eq!(
+            together(&forecast(), 4),
+            "Together at most 12,456 rollouts, 80,000 model calls and dollars without a bound"
+        );
+        let priced = json!({ "rollouts": null, "calls": 10, "usd": 0.5 });
+        assert_eq!(together(&priced, 3), "Together at most 30 model calls and $1.50");
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod preview;
 mod prices;
 mod problem;
 mod prompt;
+mod race;
 mod reach;
 mod readiness;
 mod rows;

@@ -13,6 +13,7 @@ use super::labels;
 use super::on_server::{OnServer, WhereToRun};
 use super::prices;
 use super::problem::Problem;
+use super::race::Race;
 use super::readiness;
 use crate::components::{Icon, PLAY, use_begin};
 use crate::format;
@@ -35,7 +36,10 @@ pub(super) fn Start() -> impl IntoView {
     let on_server = expect_context::<OnServer>();
     let sending = RwSignal::new(false);
     let is_there = Memo::new(move |_| on_server.project().is_some());
-    let missing = Memo::new(move |_| readiness::lacking(form, !is_there.get()));
+    let missing = Memo::new(move |_| {
+        form.draft
+            .with(|draft| readiness::lacking(form, &draft.study, !is_there.get()))
+    });
     // What is wrong with simulated models as well, whose prices are known.
     let unready_anyway = Memo::new(move |_| {
         let unpriced = form.unpriced();
@@ -105,7 +109,7 @@ pub(super) fn Start() -> impl IntoView {
         let run = run.clone();
         move |_| run(Some(first.get_untracked()))
     };
-    let cannot_run = move || unready.get() || !missing.with(Vec::is_empty);
+    let cannot_run = Signal::derive(move || unready.get() || !missing.with(Vec::is_empty));
     let simulated = form.memo(|study| capo_workloads::of(&study.workload).is_some_and(|kind| kind.simulated));
     let simulate = move |_| {
         let study = form.draft.with_untracked(|draft| draft.simulated().checked());
@@ -117,7 +121,7 @@ pub(super) fn Start() -> impl IntoView {
             <button
                 class="primary"
                 type="button"
-                disabled=cannot_run
+                disabled=move || cannot_run.get()
                 aria-disabled=is_sending
                 aria-describedby="start-why"
                 on:click=move |_| run(None)
@@ -125,6 +129,7 @@ pub(super) fn Start() -> impl IntoView {
                 <Icon path=PLAY/>
                 {move || if sending.get() { "Sending it to the server…" } else { "Run study" }}
             </button>
+            <Race on_server cannot_run/>
             <div class="note" id="start-why">
                 {move || missing.with(|missing| why(form, missing))}
             </div>
@@ -132,7 +137,7 @@ pub(super) fn Start() -> impl IntoView {
                 <button
                     type="button"
                     class="long"
-                    disabled=cannot_run
+                    disabled=move || cannot_run.get()
                     aria-describedby="pilot-note"
                     on:click=measure.clone()
                 >
@@ -210,7 +215,10 @@ fn item(problem: Problem) -> impl IntoView {
     view! { <div>{named} {problem.message}</div> }
 }
 
-/// A run of a study.
+/// A run of a study with its files and keys.
+///
+/// # Errors
+/// That the study cannot be written, in words.
 pub(super) fn new_run(
     study: &Study,
     files: DataFiles,

@@ -9,7 +9,7 @@ use capo_tests::study::{KEY, Study};
 use serde_json::{Value, json};
 
 use super::report::ended;
-use super::{SECRET, journal, page, set_up};
+use super::{SECRET, STORED, journal, page, set_up};
 
 /// What is read off the answers that are open: of both sides the name, the text, the words that only it has, and how far down
 /// it stands.
@@ -177,10 +177,88 @@ async fn the_best_prompts_of_two_runs_stand_beside_each_other() {
     browser.until_shown("The journal was made without traces.").await;
     let shown = "return document.querySelector('.answers .answer .prompt').textContent";
     assert_eq!(browser.js(shown).await, answer(&best.1[1]));
+    browser.type_in("Your note word problems (2)", "shorter").await;
+    browser.until_shown("Kept.").await;
     browser.click("Table (CSV)").await;
     let table = browser.downloaded(".csv").await;
     let head = "example,result,over by itself,correct word problems (1),correct word problems (2),";
     assert!(table.starts_with(head) && table.lines().count() == 7, "{table}");
+    let noted =
+        ",note word problems (1),note word problems (2),thumb word problems (1),thumb word problems (2)";
+    assert!(table.lines().next().unwrap().ends_with(noted), "{table}");
+    assert_eq!(table.matches(",,shorter,,\n").count(), 1, "{table}");
+}
+
+/// Waits until the note on the open example and its thumbs are these: up and down of the seed prompt, then of the best one.
+async fn until_noted(browser: &Browser, note: &str, pressed: [bool; 4]) {
+    let noted = "const thumbs = document.querySelectorAll('.answers .answer button[aria-pressed]');
+        const pressed = [...thumbs].map((one) => one.getAttribute('aria-pressed') === 'true');
+        return [document.querySelector('.answers textarea')?.value, pressed]";
+    browser
+        .until(
+            &format!("it has the note {note} and thumbs {pressed:?}"),
+            async || browser.js(noted).await == json!([note, pressed]),
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn notes_and_thumbs_stay_with_the_run_and_go_with_it() {
+    let (study, _stub) = ended();
+    let lines = events(&study.journal());
+    let example = held_out(&lines, best_and_seed(&lines)[0])[0]["example"].clone();
+    let note = "=right, <b>but</b> long";
+
+    let browser = page::open("/runs").await;
+    let run = keep(&browser, &study.journal()).await;
+    let first = browser.driver.window().await.unwrap();
+    let second = browser.driver.new_tab().await.unwrap();
+    for tab in [&second, &first] {
+        browser.driver.switch_to_window(tab.clone()).await.unwrap();
+        browser.go(&format!("/run/{run}/result")).await;
+        open_example(&browser, &example).await;
+        until_noted(&browser, "", [false; 4]).await;
+    }
+    browser.type_in("Your note", note).await;
+    browser.until_shown("Kept.").await;
+    browser.keys("!").await;
+    let note = format!("{note}!");
+    let up = [false, false, true, false];
+    browser
+        .click_at(".answers .answer:nth-child(2) button[aria-pressed]")
+        .await;
+    until_noted(&browser, &note, up).await;
+    assert_eq!(browser.js("return document.activeElement.value").await, note);
+    assert_eq!(crate::barriers(&browser).await, Vec::<String>::new());
+    browser.driver.switch_to_window(second).await.unwrap();
+    until_noted(&browser, &note, up).await;
+
+    browser.reload().await;
+    until_noted(&browser, &note, up).await;
+    browser.click("with notes 1").await;
+    let rows =
+        "const rows = document.querySelector('.answers').closest('.plate').querySelectorAll('tbody th');
+        return [...rows].map((one) => one.innerText.replace(/\\s+/g, ' ').trim())";
+    let expected = json!([format!("{} noted", example.as_str().unwrap())]);
+    assert_eq!(browser.js(rows).await, expected);
+    let [_, best] = answers(&browser).await;
+    browser.click("Table (CSV)").await;
+    let table = browser.downloaded(".csv").await;
+    let head = format!(",note,thumb seed,thumb {}", best["name"].as_str().unwrap());
+    assert!(table.lines().next().unwrap().ends_with(&head), "{table}");
+    assert!(table.contains(&format!(",\"'{note}\",,up\n")), "{table}");
+    // A thumb that is pressed again is taken back.
+    browser.click_at(".answers button[aria-pressed=true]").await;
+    until_noted(&browser, &note, [false; 4]).await;
+    assert_eq!(journal(&browser).await, lines);
+
+    browser.go("/runs").await;
+    browser.click_at("table.runs tbody input[type=checkbox]").await;
+    browser.click("Delete…").await;
+    browser.click("Delete").await;
+    browser.until_shown("None in this browser yet").await;
+    let stored = browser.js_async(STORED).await.to_string();
+    assert!(!stored.contains("<b>") && !stored.contains(&run), "{stored}");
 }
 
 #[tokio::test]

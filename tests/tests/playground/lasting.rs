@@ -292,7 +292,12 @@ async fn a_threshold_is_typed_while_the_run_goes_on() {
     browser.type_in("Human requests, as a number", "42").await;
     browser.press(Key::Tab).await;
     browser.until_shown("→ 42%").await;
-    browser.until_shown("Round 3 closed").await;
+    // It is written when the round under way closes.
+    browser
+        .until("the threshold is in the journal", async || {
+            !of_kind(&crate::journal(&browser).await, "steer").is_empty()
+        })
+        .await;
     let lines = crate::journal(&browser).await;
     let steers = of_kind(&lines, "steer");
     assert_eq!(steers[0]["thresholds"]["human_requests"], json!(0.42));

@@ -16,6 +16,7 @@ mod hardships;
 mod lasting;
 mod new_study;
 mod page;
+mod race;
 mod report;
 mod showing;
 mod team;

@@ -69,13 +69,15 @@ async fn offers_nothing_to_do(browser: &Browser) {
         "Search again",
         "Keys",
         "New study",
+        "Thumb",
+        "with notes",
     ] {
         assert!(
             !names.iter().any(|name| name.starts_with(missing)),
             "{missing}: {names:?}"
         );
     }
-    let steers = "return document.querySelectorAll('main .steer input').length";
+    let steers = "return document.querySelectorAll('main :is(.steer input, textarea)').length";
     assert_eq!(browser.js(steers).await, json!(0));
 }
 
@@ -118,6 +120,8 @@ async fn a_report_opens_from_disk_and_asks_nobody() {
         thresholds.contains("Threshold") && thresholds.contains("≤ "),
         "{thresholds}"
     );
+    browser.click_at("table a[href*='example=']").await;
+    browser.until_shown("Whole conversation").await;
     offers_nothing_to_do(&browser).await;
     // Whoever opens a link in another tab is led behind `#` as well.
     let pointed = "const link = [...document.querySelectorAll('a')].find((one) => one.innerText.trim() === 'Candidates');

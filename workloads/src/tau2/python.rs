@@ -24,6 +24,11 @@ pub(super) fn dumps_sorted(value: &impl Serialize) -> String {
     dumps(&sorted(value))
 }
 
+/// Whether both are written alike, in whatever order of keys.
+pub(super) fn are_alike<T: Serialize>(one: &T, other: &T) -> bool {
+    dumps(one) == dumps(other) || dumps_sorted(one) == dumps_sorted(other)
+}
+
 /// SHA-256 of texts one after the other, as hexadecimal digits.
 pub(super) fn sha256<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();

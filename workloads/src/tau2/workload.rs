@@ -7,7 +7,7 @@ use capo_core::llm::{AgentScript, FailureKind, Role};
 use capo_core::metric::MetricSpec;
 use capo_core::usage::Usage;
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
-use capo_world::simulated::SolutionScript;
+use capo_world::simulated::{KnownBehaviours, SolutionScript};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use indexmap::{IndexMap, IndexSet};
@@ -55,6 +55,7 @@ pub struct Tau2<W> {
     /// A hash of all files and of the tools, however the splits came about.
     surroundings: String,
     fingerprint: String,
+    behaviours: KnownBehaviours,
 }
 
 /// Builds the domain that the settings name.
@@ -201,6 +202,7 @@ impl<W: Domain> Tau2<W> {
             max_errors: settings.max_errors,
             surroundings,
             fingerprint,
+            behaviours: KnownBehaviours::default(),
         })
     }
 
@@ -353,7 +355,10 @@ impl<W: Domain> Workload for Tau2<W> {
 
     fn agent_script(&self, example: &str) -> Option<Rc<dyn AgentScript>> {
         let solution = self.tasks.get(example)?.reference().iter().map(Action::to_call);
-        Some(Rc::new(SolutionScript::new(solution.collect())))
+        Some(Rc::new(SolutionScript::new(
+            solution.collect(),
+            self.behaviours.clone(),
+        )))
     }
 
     fn rollout<'a>(

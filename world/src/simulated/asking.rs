@@ -134,11 +134,13 @@ fn unwrapped(text: &str) -> String {
 fn is_order(before: &[&str], words: &[&str]) -> bool {
     let verb = words[0];
     let (betters, hands) = (is_of(BETTERING, verb), is_of(HANDING, verb));
+    if !(betters || hands || is_of(MAKING, verb)) {
+        return false;
+    }
     let before = before
         .iter()
         .rfind(|word| !is_of(BETWEEN, word) && !word.ends_with("ly"));
-    let asks = before.is_some_and(|word| is_of(LEADING, word) || is_number(word)) || verb == "wrote";
-    if !asks || !(betters || hands || is_of(MAKING, verb)) {
+    if !before.is_some_and(|word| is_of(LEADING, word) || is_number(word)) && verb != "wrote" {
         return false;
     }
     if betters && matches!(words, [_, "it" | "them", ..] | [_, "this", ",", ..]) {

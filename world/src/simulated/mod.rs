@@ -36,5 +36,5 @@ mod user;
 mod vary;
 mod vectors;
 
-pub use agent::SolutionScript;
+pub use agent::{KnownBehaviours, SolutionScript};
 pub use model::{Simulated, UnknownModel};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::parameters::MODELS;
 use super::profile::{Policy, Profile};
-use super::{Simulated, SolutionScript};
+use super::{KnownBehaviours, Simulated, SolutionScript};
 
 fn model(name: &str, seed: u64) -> Simulated {
     Simulated::new(name, seed).unwrap()
@@ -406,7 +406,7 @@ fn the_agent_of_a_benchmark_needs_a_script() {
     request.tools = [tool("transfer_to_human_agents")].into();
     let error = model.answer(&request).unwrap_err();
     assert!(error.to_string().contains("in Capo's own runs only"), "{error}");
-    let script = SolutionScript::new(Vec::new());
+    let script = SolutionScript::new(Vec::new(), KnownBehaviours::default());
     let acted = futures::executor::block_on(model.act(request, &script)).unwrap();
     assert!(!acted.message.is_empty());
 }

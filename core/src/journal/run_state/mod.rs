@@ -493,7 +493,7 @@ impl RunState {
     }
 
     /// What had been spent at the end of each complete round, in order.
-    pub(crate) fn spent_by_round(&self) -> &[Spent] {
+    pub fn spent_by_round(&self) -> &[Spent] {
         &self.spent_by_round
     }
 

@@ -138,8 +138,11 @@ impl Arena {
             return Ok(());
         }
         let now = self.options.clock.seconds();
-        let spent = self.spending.spent(journal.state().ledger(), now);
-        match budget.reached(&self.with_reserve(spent)) {
+        let mut spent = self.spending.spent(journal.state().ledger(), now);
+        if budget.calls.or(budget.tokens).is_some() || budget.usd.is_some() {
+            spent = self.with_reserve(spent);
+        }
+        match budget.reached(&spent) {
             None => Ok(()),
             Some(reason) => Err(reason),
         }

@@ -197,7 +197,7 @@ impl World for Telecom {
 
     fn equals(&self, other: &Self) -> bool {
         (Arc::ptr_eq(&self.records, &other.records) || self.records.equals(&other.records))
-            && python::dumps_sorted(&*self.user) == python::dumps_sorted(&*other.user)
+            && python::are_alike(&*self.user, &*other.user)
     }
 
     fn changes_since(&self, began: &Self, changes: &mut Changes) {

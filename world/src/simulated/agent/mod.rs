@@ -19,7 +19,7 @@ use behaviour::BehaviourModel;
 use handbook::Handbook;
 use help_desk_agent::{Act, HelpDeskAgent};
 pub(super) use notes::Notes;
-pub use script::SolutionScript;
+pub use script::{KnownBehaviours, SolutionScript};
 
 /// What an agent makes of its system message.
 #[derive(Debug, Clone, PartialEq)]

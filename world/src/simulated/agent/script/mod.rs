@@ -10,11 +10,14 @@ mod mistake;
 mod record;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::convert::Infallible;
+use std::hash::BuildHasher;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use capo_core::llm::{AgentScript, AssistantMessage, ChatRequest, Message, ToolCall, ToolSpec};
+use foldhash::fast::FixedState;
 use serde_json::{Map, Value, json};
 
 use self::mistake::mistaken;
@@ -48,41 +51,43 @@ const HARDER: f64 = 0.12;
 /// Probability that a customer pushes before a step.
 const PUSHED: f64 = 0.3;
 
-/// The script of an agent that knows what solves a task, for the conversations under one prompt.
+/// System prompts of which is kept what models made of them before all are forgotten.
+const KNOWN: usize = 128;
+
+/// What models made of system prompts, which many conversations share.
+#[derive(Debug, Clone, Default)]
+pub struct KnownBehaviours(Rc<RefCell<HashMap<u64, Rc<BehaviourModel>>>>);
+
+impl KnownBehaviours {
+    fn of(&self, system: &str, parameters: &'static Parameters) -> Rc<BehaviourModel> {
+        let key = FixedState::default().hash_one((parameters.name, system));
+        let mut known = self.0.borrow_mut();
+        if known.len() >= KNOWN {
+            known.clear();
+        }
+        let read = || Rc::new(BehaviourModel::read(system, parameters));
+        Rc::clone(known.entry(key).or_insert_with(read))
+    }
+}
+
+/// The script of an agent that knows what solves a task.
 #[derive(Debug, Clone)]
 pub struct SolutionScript {
     solution: Vec<ToolCall>,
-    /// What a model made of the system prompt last: it is the same in every turn.
-    behaviours: RefCell<Option<(String, &'static Parameters, Rc<BehaviourModel>)>>,
+    behaviours: KnownBehaviours,
 }
 
 impl SolutionScript {
     /// Of the calls of a reference solution, the agent's and the customer's, in order and without ids.
-    pub fn new(solution: Vec<ToolCall>) -> Self {
-        Self {
-            solution,
-            behaviours: RefCell::default(),
-        }
-    }
-
-    fn behaviours(&self, system: &str, parameters: &'static Parameters) -> Rc<BehaviourModel> {
-        let mut known = self.behaviours.borrow_mut();
-        if let Some((read, of, behaviours)) = &*known
-            && read == system
-            && std::ptr::eq(*of, parameters)
-        {
-            return Rc::clone(behaviours);
-        }
-        let behaviours = Rc::new(BehaviourModel::read(system, parameters));
-        *known = Some((system.to_owned(), parameters, Rc::clone(&behaviours)));
-        behaviours
+    pub fn new(solution: Vec<ToolCall>, behaviours: KnownBehaviours) -> Self {
+        Self { solution, behaviours }
     }
 }
 
 impl AgentScript for SolutionScript {
     fn next(&self, request: &ChatRequest, model: &str, draw: u64) -> AssistantMessage {
         let parameters = Parameters::named(model).expect("none but the simulated models act by a script");
-        let behaviours = self.behaviours(request::system(request), parameters);
+        let behaviours = self.behaviours.of(request::system(request), parameters);
         let draw = Draw::of_key(draw);
         let follower = Follower::new(
             &self.solution,
