@@ -3,12 +3,16 @@
 use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::study::{Format, Rounds, Study, StudyError};
-use capo_models::prices::PriceTable;
+use capo_models::prices::{Price, PriceTable};
 use capo_models::providers::SIMULATED;
-use capo_models::{ProviderName, serving};
+use capo_models::{ModelSpec, ProviderName, serving};
 use serde_json::Value;
 
 use crate::servers;
+
+thread_local! {
+    static LISTED: PriceTable = PriceTable::shipped();
+}
 
 /// The built-in study, the same file the command line runs.
 const HELP_DESK: &str = include_str!("../studies/help-desk.toml");
@@ -54,12 +58,19 @@ pub fn about(study: &Study) -> String {
     parts.join(", ")
 }
 
+/// What tokens of the model that a table names cost, as far as that is known beforehand.
+pub fn price(table: &Value) -> Option<Price> {
+    let spec = ModelSpec::read(table).ok()?;
+    let provider = spec.provider.get();
+    let free = provider.in_process.then_some(Price::FREE);
+    let listed =
+        || LISTED.with(|listed| listed.get(provider.name, spec.model.as_deref().or(provider.model)?));
+    spec.price.or_else(listed).or(free)
+}
+
 /// The model that a table names, if nobody can know what its calls cost: a budget of dollars would end with the
 /// first of them.
 pub fn unpriced(table: &Value) -> Option<String> {
-    thread_local! {
-        static LISTED: PriceTable = PriceTable::shipped();
-    }
     let provider = ProviderName::find(table["provider"].as_str()?)?.get();
     if provider.in_process || table.get("price").is_some() {
         return None;

@@ -51,7 +51,7 @@ pub use icon::{Icon, PAUSE, PLAY};
 pub use marks::{Gate, HeldOutGate};
 pub use may_order::{may_order, use_forbidden};
 pub use message::{Message, TryAgain};
-pub use motion::less_motion;
+pub use motion::{every, less_motion};
 pub use page_title::page_title;
 pub use plate::{Plate, plate_letter, unique_id};
 pub use push_dialog::PushToTeam;

@@ -1,5 +1,6 @@
 //! The keys a run needs to go on: those this tab does not hold, and those that were refused.
 
+use capo_core::journal::Status;
 use leptos::prelude::*;
 
 use crate::format;
@@ -17,12 +18,7 @@ pub fn RunKeys(
 ) -> impl IntoView {
     let keys = expect_context::<TabKeys>();
     let rests = Memo::new(move |_| {
-        let over = run.read(|folded| {
-            folded.state.finished().is_some_and(|finished| {
-                use capo_core::journal::Status;
-                matches!(finished.status, Status::Feasible | Status::Infeasible)
-            })
-        });
+        let over = matches!(run.status(), Some(Status::Feasible | Status::Infeasible));
         !over
             && matches!(
                 run.phase.get(),

@@ -35,7 +35,7 @@ pub fn RunTag(
         Phase::Unreadable(_) => view! { <span class="tag alert">"cannot be read"</span> }.into_any(),
         Phase::Opening(..) => view! { <span class="tag plain">"opening"</span> }.into_any(),
         Phase::Resting => {
-            let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
+            let ended = run.status();
             let (class, words) = match ended {
                 Some(status) => ("tag plain", outcome::ended(status)),
                 None if is_report() => ("tag plain", "not ended"),

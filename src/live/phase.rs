@@ -52,7 +52,7 @@ pub(super) struct Ended {
     pub(super) status: Option<Status>,
     /// Why it was to pause, if it was.
     pub(super) pausing: Option<Pause>,
-    /// How many of its first rollouts alone are still to be made.
+    /// How many of its first rollouts alone, or of the examples of a check, are still to be made.
     pub(super) pilot: Option<usize>,
     /// Whether what failed last did so because its provider was not reached.
     pub(super) cut_off: bool,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use capo_core::journal::{EffectName, FailureEvent, SteerEvent};
+use capo_core::journal::{EffectName, FailureEvent, Status, SteerEvent};
 use capo_core::llm::{FailureKind, Role};
 use capo_core::study::{Format, Study};
 use capo_models::{Wait, serving};
@@ -17,7 +17,7 @@ use super::phase::{Pause, Phase};
 use super::sending;
 use super::worker::WorkerHandle;
 use crate::keys::{Destination, Keys};
-use crate::storage::{Chunks, RunRecord, ServerRun, server_id};
+use crate::storage::{Check, Chunks, RunRecord, RunStatus, ServerRun, server_id};
 use crate::studies::has_own_agent;
 use crate::team::Team;
 use crate::worker::protocol::{DataFiles, Report};
@@ -246,10 +246,29 @@ impl Run {
         self.record.with(|record| record.as_ref()?.pilot)
     }
 
+    /// The prompt of another run that it measures, if that is all it does.
+    pub fn check(&self) -> Option<Check> {
+        self.record.with(|record| record.as_ref()?.check.clone())
+    }
+
+    /// How it ended, once it has. Of a check the journal does not say.
+    pub fn status(&self) -> Option<Status> {
+        let checked = |record: &Option<RunRecord>| match record.as_ref()? {
+            RunRecord {
+                check: Some(_),
+                status: RunStatus::Ended(status @ (Status::Feasible | Status::Infeasible)),
+                ..
+            } => Some(*status),
+            _ => None,
+        };
+        self.read(|folded| Some(folded.state.finished()?.status))
+            .or_else(|| self.record.with(checked))
+    }
+
     /// Whether its first rollouts alone were made, and the rest of it waits to be asked for.
     pub fn is_piloted(&self) -> bool {
         let waits = matches!(self.phase.get(), Phase::Paused(_)) && !self.is_on_server();
-        waits && self.pilot().is_none() && self.read(|folded| folded.state.finished().is_none())
+        waits && self.pilot().is_none() && self.check().is_none() && self.status().is_none()
     }
 
     /// The refusal of a key that ended it, if a model refused one that is of this tab.

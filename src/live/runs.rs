@@ -18,7 +18,9 @@ use super::orders::title;
 use super::phase::Phase;
 use super::run::Run;
 use crate::keys::Keys;
-use crate::storage::{Notes, RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id};
+use crate::storage::{
+    Check, Notes, RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id,
+};
 use crate::team::{Server, Standing, Team};
 use crate::worker::protocol::{DataFiles, HowFar, Order};
 
@@ -56,6 +58,8 @@ pub struct NewRun {
     pub keys: Keys,
     /// Make so many of its first rollouts alone, in this browser, and pause.
     pub pilot: Option<usize>,
+    /// Measure this alone, in this browser, and search nothing.
+    pub check: Option<Check>,
 }
 
 impl Runs {
@@ -228,6 +232,7 @@ impl Runs {
             progress: Progress::default(),
             times: Times::default(),
             pilot: new.pilot,
+            check: new.check,
             server: None,
             notes: Notes::new(),
         };

@@ -35,7 +35,7 @@ impl Run {
             Err(message) => return self.phase.set(Phase::Failed(message)),
         };
         self.notes.set(Vec::new());
-        let pilot = untrack(|| self.pilot());
+        let (pilot, check) = untrack(|| (self.pilot(), self.check()));
         let order = self.inner.try_update_value(|inner| {
             inner.worker = Some(Rc::clone(&worker));
             inner.keys.extend(keys);
@@ -52,6 +52,7 @@ impl Run {
                 known: inner.folded.lines(),
                 elapsed: inner.elapsed / 1000.0,
                 pilot,
+                check,
             }
         });
         if let Some(order) = order {

@@ -46,6 +46,11 @@ impl Run {
                     record.pilot = None;
                 }
             }),
+            Some(Report::Checked { status }) => self.record.update(|record| {
+                if let Some(record) = record {
+                    record.status = RunStatus::Ended(status);
+                }
+            }),
             Some(Report::Ended) => self.ended(),
             Some(Report::Failed { message }) => self.failed(message),
             Some(Report::Refused { reason }) => self.refuse(reason),
@@ -175,8 +180,7 @@ impl Run {
         if let Some(message) = broken.flatten() {
             self.phase.set(Phase::Failed(message));
         } else {
-            let status = self.peek(|folded| folded.state.finished().map(|finished| finished.status));
-            self.rest_after(self.came_to(status));
+            self.rest_after(self.came_to(untrack(|| self.status())));
         }
         self.let_rest();
     }
@@ -185,7 +189,7 @@ impl Run {
     fn came_to(self, status: Option<Status>) -> Ended {
         let pausing = self.phase.get_untracked() == Phase::Pausing;
         let why = self.inner.with_value(|inner| inner.why);
-        let pilot = untrack(|| self.pilot());
+        let pilot = untrack(|| self.pilot().or_else(|| Some(self.check()?.examples)));
         self.peek(|folded| Ended {
             status,
             pausing: pausing.then_some(why),

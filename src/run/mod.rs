@@ -15,11 +15,13 @@
 //! | [`activity`], [`readings`], [`sentence`], [`word`] | what happened, and what a figure says, in words of the field |
 //! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
 //! | [`by_example`] | two prompts of one run or of two on each held-out example |
+//! | [`check`] | the returned prompt and the seed prompt under another model |
 //! | [`story`], [`trade_off`] | every rewrite on the way to a prompt; which is best under other thresholds |
 //! | [`report`], [`code`], [`regression`] | the result for taking away: text, Markdown, calls of the model, held-out rows |
 
 pub mod activity;
 pub mod by_example;
+pub mod check;
 mod closed;
 pub mod code;
 pub mod heat;

@@ -3,6 +3,7 @@
 use capo_core::reading::examples::Examples;
 use capo_core::reading::in_force;
 use capo_core::run_state::RunState;
+use capo_core::study::Study;
 use capo_core::workload::Split;
 use capo_workloads::data::held_out;
 
@@ -47,12 +48,7 @@ pub fn regression(state: &RunState, files: &DataFiles, run: &str) -> Result<(Str
     let made = held_out(&study.workload, &memory(files), ids, &file);
     let (workload, rows) = made.map_err(|error| error.to_string())?;
     study.workload = workload;
-    let thresholds = in_force::thresholds(state, None);
-    for constraint in &mut study.constraints {
-        if let Some(threshold) = thresholds.get(&constraint.metric) {
-            (constraint.threshold, constraint.relative_to_seed) = (Some(*threshold), None);
-        }
-    }
+    hold_thresholds(state, &mut study);
     // These say what a search does with more examples than there are.
     (study.study.batch, study.study.batch_growth, study.confirm) = (None, None, None);
     let toml = study.to_toml().map_err(|error| error.to_string())?;
@@ -64,12 +60,22 @@ pub fn regression(state: &RunState, files: &DataFiles, run: &str) -> Result<(Str
     Ok((head + &toml, rows))
 }
 
+/// Has a study keep the thresholds that a run ended with, whatever its seed prompt measures.
+pub(super) fn hold_thresholds(state: &RunState, study: &mut Study) {
+    let thresholds = in_force::thresholds(state, None);
+    for constraint in &mut study.constraints {
+        if let Some(threshold) = thresholds.get(&constraint.metric) {
+            (constraint.threshold, constraint.relative_to_seed) = (Some(*threshold), None);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use capo_core::journal::Event;
-    use capo_core::study::{Format, Study};
+    use capo_core::study::Format;
     use serde_json::json;
 
     use super::*;

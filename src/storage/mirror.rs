@@ -100,6 +100,7 @@ impl RunRecord {
             progress: shown.progress.clone(),
             times: shown.times.clone(),
             pilot: None,
+            check: None,
             server: None,
             notes: Notes::new(),
         };

@@ -33,7 +33,7 @@ pub use journal::{Chunks, Saved, StoredJournal};
 pub use lines::{Lines, NotKept};
 pub use mirror::{ServerRun, mirror_id, server_id};
 pub use notes::{Note, Notes, change_note};
-pub use records::{RunList, RunRecord, RunStatus};
+pub use records::{Check, RunList, RunRecord, RunStatus};
 pub use report::{is_report, runs_of_report};
 
 /// Name of the database.

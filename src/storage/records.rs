@@ -27,6 +27,29 @@ pub enum RunStatus {
     Ended(Status),
 }
 
+/// A prompt that another run returned, to be measured under this run's models beside the seed prompt, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// The other run.
+    pub of: String,
+    /// Its prompt.
+    pub prompt: String,
+    /// On so many held-out examples.
+    pub examples: usize,
+}
+
+impl Check {
+    /// As many of these as it wants, from the first to the last.
+    pub fn among<T>(&self, all: Vec<T>) -> Vec<T> {
+        let (count, of) = (self.examples.min(all.len()), all.len());
+        let all = all.into_iter().enumerate();
+        let is_one = |place: usize| (place + 1) * count / of > place * count / of;
+        all.filter(|(place, _)| is_one(*place))
+            .map(|(_, one)| one)
+            .collect()
+    }
+}
+
 /// A run as the list of runs keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -58,6 +81,9 @@ pub struct RunRecord {
     /// So many of its first rollouts alone are to be made before anything else; none once they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pilot: Option<usize>,
+    /// All that it does, if it is no search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
     /// What the server says of it, if it is a run of the server that is mirrored here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerRun>,
@@ -102,6 +128,7 @@ impl RunRecord {
             progress: Progress::of(state),
             times: Times::default(),
             pilot: None,
+            check: None,
             server: None,
             notes: Notes::new(),
         })
@@ -326,6 +353,7 @@ mod tests {
             progress: Progress::default(),
             times: Times::default(),
             pilot: None,
+            check: None,
             server: None,
             notes: Notes::new(),
         };

@@ -36,6 +36,7 @@ fn orders_arrive_as_they_were_given() {
             known: 12,
             elapsed: 1.5,
             pilot: Some(5),
+            check: None,
         },
         Order::Interrupt {
             listed: RunStatus::Paused,

@@ -251,6 +251,7 @@ fn record(id: &str, touched: f64) -> RunRecord {
         progress: Progress::default(),
         times: Times::default(),
         pilot: None,
+        check: None,
         server: None,
         notes: <_>::default(),
     }

@@ -101,6 +101,7 @@ fn take(order: Order, attached: JsValue) {
             known,
             elapsed,
             pilot,
+            check,
         } => work::begin(Work {
             run,
             study,
@@ -110,6 +111,7 @@ fn take(order: Order, attached: JsValue) {
             known,
             elapsed,
             pilot,
+            check,
         }),
         Order::Interrupt { listed } => work::interrupt(listed),
         Order::Steer { change } => work::steer(change),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capo_core::journal::SteerEvent;
+use capo_core::journal::{Status, SteerEvent};
 use capo_core::llm::Role;
 use capo_core::metric::MetricSpec;
 use capo_core::study::Table;
@@ -13,7 +13,7 @@ use js_sys::Array;
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
 
-use crate::storage::{Chunks, RunStatus};
+use crate::storage::{Check, Chunks, RunStatus};
 
 use crate::keys::Keys;
 
@@ -90,6 +90,8 @@ pub enum Order {
         elapsed: f64,
         /// Make so many of its first rollouts alone, and leave it there.
         pilot: Option<usize>,
+        /// Measure this alone, and search nothing.
+        check: Option<Check>,
     },
     /// Start nothing new, finish what is under way, end.
     Interrupt {
@@ -222,6 +224,11 @@ pub enum Report {
     },
     /// The first rollouts that were to be made alone are made, as far as the budget goes.
     Piloted,
+    /// The prompt is measured that was to be.
+    Checked {
+        /// Whether it keeps every threshold.
+        status: Status,
+    },
     /// The run ended; its last line says how.
     Ended,
     /// The run cannot begin or go on.

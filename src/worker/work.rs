@@ -4,11 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use capo_core::RunError;
 use capo_core::arena::Halt;
 use capo_core::control::Control;
-use capo_core::journal::{Event, Journal, Status, SteerEvent};
+use capo_core::evaluate::Evaluator;
+use capo_core::journal::{Event, Journal, Status, SteerEvent, StoreError};
 use capo_core::reading::progress::{Progress, Times};
 use capo_core::run_state::RunState;
+use capo_core::workload::Split;
 use capo_models::{Notice, Turn, Yielding};
 use futures::FutureExt as _;
 use wasm_bindgen_futures::spawn_local;
@@ -18,7 +21,7 @@ use super::protocol::{DataFiles, Report};
 use super::report;
 use super::session::Session;
 use crate::keys::Keys;
-use crate::storage::{Chunks, RunStatus, Saved, Storage, StorageError, StoredJournal, lock};
+use crate::storage::{Check, Chunks, RunStatus, Saved, Storage, StorageError, StoredJournal, lock};
 
 thread_local! {
     /// What steers the run under way.
@@ -44,6 +47,8 @@ pub(super) struct Work {
     pub(super) elapsed: f64,
     /// Make so many of its first rollouts alone.
     pub(super) pilot: Option<usize>,
+    /// Measure this alone.
+    pub(super) check: Option<Check>,
 }
 
 /// Runs or resumes a study, unless one is under way.
@@ -145,25 +150,64 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
     }
     let options = session.options(control, Rc::new(tell_of_wait));
     let problem = session.0.problem;
-    let ended = if let Some(rollouts) = work.pilot {
+    let ended = if let Some(check) = &work.check {
+        measure(check, Evaluator::open(problem, journal, models, options)).await
+    } else if let Some(rollouts) = work.pilot {
         let piloted = capo_core::pilot(problem, journal, models, options, rollouts).await;
-        piloted.map(|piloted| (piloted.journal, piloted.halt))
+        piloted.map(|piloted| (piloted.journal, piloted.halt, None))
     } else {
         let outcome = capo_core::optimize(problem, journal, models, options).await;
-        outcome.map(|outcome| (outcome.journal, None))
+        outcome.map(|outcome| (outcome.journal, None, None))
     };
     opened.store.settle().await;
-    let (journal, halt) = ended.map_err(|error| error.to_string())?;
+    let (journal, halt, checked) = ended.map_err(|error| error.to_string())?;
     if let Some(storage) = storage {
         let times = times.borrow().clone();
-        keep_record(&storage, &work.run, journal.state(), times, halt.as_ref()).await;
+        let ended = journal.state().finished().map(|finished| finished.status);
+        keep_record(
+            &storage,
+            &work.run,
+            journal.state(),
+            times,
+            (ended.or(checked), halt.as_ref()),
+        )
+        .await;
+    }
+    if let Some(status) = checked {
+        report(&Report::Checked { status });
     }
     match halt {
         Some(Halt::Failed { message, .. }) => return Err(message),
+        Some(halt) if work.check.is_some() && halt != Halt::Interrupted => return Err(halt.to_string()),
         halt if work.pilot.is_some() && is_piloted(halt.as_ref()) => report(&Report::Piloted),
         _ => {}
     }
     Ok(())
+}
+
+/// Measures the prompt of a check and the seed prompt of its study, what is in the journal not anew; how the former came out
+/// once both are.
+async fn measure(
+    check: &Check,
+    evaluator: Result<Evaluator, RunError>,
+) -> Result<(Journal, Option<Halt>, Option<Status>), RunError> {
+    let evaluator = evaluator?;
+    let names = check.among(evaluator.examples(Split::Evaluate));
+    let batch = evaluator.batch(Split::Evaluate, Some(&names));
+    let batch = batch.map_err(|error| StoreError(error.to_string()))?;
+    let measured = match evaluator.measure(&check.prompt, &batch).await {
+        Ok(measured) => {
+            let seed = evaluator.measure(&evaluator.seed_prompt(), &batch).await;
+            seed.map(|_| measured.is_feasible())
+        }
+        Err(halt) => Err(halt),
+    };
+    let journal = evaluator.close().await?;
+    Ok(match measured {
+        Ok(Some(true)) => (journal, None, Some(Status::Feasible)),
+        Ok(_) => (journal, None, Some(Status::Infeasible)),
+        Err(halt) => (journal, Some(halt), None),
+    })
 }
 
 /// How long a worker computes before it looks at its messages.
@@ -311,15 +355,22 @@ fn is_piloted(halt: Option<&Halt>) -> bool {
     matches!(halt, None | Some(Halt::Budget(_)))
 }
 
-/// Writes how a run ended into the list of runs; one of which first rollouts alone were to be made, by what halted those.
-async fn keep_record(storage: &Storage, run: &str, state: &RunState, times: Times, halt: Option<&Halt>) {
+/// Writes how a run ended into the list of runs; one of which first rollouts alone were to be made, or a check, by what halted
+/// those.
+async fn keep_record(
+    storage: &Storage,
+    run: &str,
+    state: &RunState,
+    times: Times,
+    (ended, halt): (Option<Status>, Option<&Halt>),
+) {
     // As above.
     let _ = storage
         .change_run(run, |record| {
-            match state.finished().map(|finished| finished.status) {
+            match ended {
                 Some(Status::Stopped) => record.status = INTERRUPTED.get(),
                 Some(status) => record.status = RunStatus::Ended(status),
-                None if is_piloted(halt) => {
+                None if is_piloted(halt) && record.check.is_none() => {
                     record.status = RunStatus::Paused;
                     record.pilot = None;
                 }

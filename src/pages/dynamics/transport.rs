@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use leptos::leptos_dom::helpers::set_interval_with_handle;
 use leptos::prelude::*;
 
 use super::setting::{ROUNDS, SCENES, scene_of};
 use super::side::Side;
-use crate::components::{Icon, PAUSE, PLAY, less_motion};
+use crate::components::{Icon, PAUSE, PLAY, every, less_motion};
 use crate::frame::shortcuts::use_shortcut;
 
 /// Speeds in rounds a second.
@@ -35,18 +34,11 @@ impl Playback {
             stepwise: less_motion(),
             sides,
         };
-        Effect::new(move |_| {
-            if !playback.playing.get() {
-                return;
-            }
-            let every = Duration::from_millis(u64::from(1000 / playback.speed.get().max(1)));
-            let tick = set_interval_with_handle(move || playback.advance(), every);
-            on_cleanup(move || {
-                if let Ok(tick) = tick {
-                    tick.clear();
-                }
-            });
-        });
+        let each = move || Duration::from_millis(u64::from(1000 / playback.speed.get().max(1)));
+        every(
+            move || playback.playing.get().then(each),
+            move || playback.advance(),
+        );
         playback
     }
 

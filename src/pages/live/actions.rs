@@ -58,7 +58,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
         is_forbidden.get() || matches!(run.phase.get(), Phase::Pausing | Phase::Opening(..))
     });
     let elsewhere = Memo::new(move |_| run.phase.get() == Phase::InAnotherTab);
-    let next = Memo::new(move |_| Next::after(run.read(|folded| Some(folded.state.finished()?.status))));
+    let next = Memo::new(move |_| Next::after(run.status()));
     let is_piloted = Memo::new(move |_| run.is_piloted());
     let has_rounds = Memo::new(move |_| run.read(|folded| !folded.state.rounds().is_empty()));
     let resume = move || {

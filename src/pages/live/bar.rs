@@ -12,7 +12,7 @@ use leptos::prelude::*;
 
 use super::actions::Actions;
 use crate::charts::ruler::{RoundRuler, RulerData};
-use crate::components::{RunNav, RunTag};
+use crate::components::{RunNav, RunTag, every};
 use crate::format;
 use crate::live::{Folded, Phase, Run};
 use crate::run::overview::Overview;
@@ -67,13 +67,15 @@ fn Course(run: Run) -> impl IntoView {
     });
     let expected = Memo::new(move |_| {
         let waits = matches!(run.phase.get(), Phase::Paused(_) | Phase::Resting);
-        run.read(|folded| waits.then(|| expected(&folded.state)))
+        run.read(|folded| (waits && run.check().is_none()).then(|| expected(&folded.state)))
             .flatten()
     });
     view! {
         <div>
-            <RoundRuler data=data label=sentence/>
-            <p class="note moment">{sentence}</p>
+            <Show when=move || run.check().is_none()>
+                <RoundRuler data=data label=sentence/>
+                <p class="note moment">{sentence}</p>
+            </Show>
             <Waits run/>
             <div role="status">{move || expected.get().map(|words| view! { <p class="note">{words}</p> })}</div>
         </div>
@@ -113,12 +115,7 @@ fn unless_unknown(figure: Option<Figure>, write: fn(f64) -> String, what: &str) 
 fn Waits(run: Run) -> impl IntoView {
     // Seconds pass without anything being heard.
     let tick = RwSignal::new(());
-    let ticking = set_interval_with_handle(move || tick.set(()), Duration::from_secs(1));
-    on_cleanup(move || {
-        if let Ok(ticking) = ticking {
-            ticking.clear();
-        }
-    });
+    every(|| Some(Duration::from_secs(1)), move || tick.set(()));
     let words = Memo::new(move |_| {
         tick.track();
         let (wait, until) = run.waits()?;

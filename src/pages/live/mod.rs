@@ -21,8 +21,9 @@ use self::overview::Overview;
 use self::pool::PoolPlate;
 use self::replay::{ReplayBar, Replaying};
 use self::steer::Steer;
-use crate::components::{Deferred, RunKeys, RunNotices, page_title, with_run};
+use crate::components::{Deferred, Plate, RunKeys, RunNotices, page_title, with_run};
 use crate::live::Run;
+use crate::pages::result::Checked;
 use crate::storage::is_report;
 
 /// The table of the pool takes the whole width when it has columns for more constraints than this.
@@ -31,7 +32,18 @@ const MOST_BESIDE: usize = 2;
 /// The live page of the run its address names.
 #[component]
 pub fn LivePage() -> impl IntoView {
-    with_run(|run| view! { <Live run/> })
+    with_run(|run| match untrack(|| run.check()) {
+        None => view! { <Live run/> }.into_any(),
+        Some(_) => view! {
+            <RunBar run/>
+            <RunNotices run/>
+            <RunKeys run/>
+            <Plate letter="A" title=|| "Held-out evaluation">
+                <Checked check=run/>
+            </Plate>
+        }
+        .into_any(),
+    })
 }
 
 #[component]

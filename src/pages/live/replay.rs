@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gloo_timers::future::TimeoutFuture;
-use leptos::leptos_dom::helpers::set_interval_with_handle;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use crate::components::{Icon, PAUSE, PLAY, less_motion};
+use crate::components::{Icon, PAUSE, PLAY, every, less_motion};
 use crate::download::slim_journal;
 use crate::live::{Phase, Replay, Run};
 use crate::run::overview::Overview;
@@ -62,17 +61,10 @@ impl Replaying {
             rounds.track();
             replaying.ask(None);
         });
-        Effect::new(move |_| {
-            if !replaying.playing.get() {
-                return;
-            }
-            let tick = set_interval_with_handle(move || replaying.advance(), EACH);
-            on_cleanup(move || {
-                if let Ok(tick) = tick {
-                    tick.clear();
-                }
-            });
-        });
+        every(
+            move || replaying.playing.get().then_some(EACH),
+            move || replaying.advance(),
+        );
         replaying
     }
 
@@ -188,6 +180,9 @@ pub(super) fn ReplayBar(replaying: Replaying) -> impl IntoView {
                     <Icon path=Signal::derive(move || if playing() { PAUSE } else { PLAY })/>
                     {play_words}
                 </button>
+                <button type="button" on:click=move |_| replaying.ask(None)>
+                    "Back to the end"
+                </button>
                 <div class="scrub">
                     <label for="replay">{words}</label>
                     <input
@@ -202,10 +197,9 @@ pub(super) fn ReplayBar(replaying: Replaying) -> impl IntoView {
                         on:input=scrubbed
                     />
                 </div>
-                <button type="button" on:click=move |_| replaying.ask(None)>
-                    "Back to the end"
-                </button>
-                <p class="note" role="status">{about}</p>
+                <p class="note" role="status">
+                    <span class:hide-s=move || replaying.asked.with(Option::is_none)>{about}</span>
+                </p>
                 {move || {
                     replaying.wrong.get().map(|why| view! { <p class="note is-i" role="alert">{why}</p> })
                 }}

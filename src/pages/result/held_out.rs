@@ -4,28 +4,26 @@ use capo_core::certificate::Certificate;
 use capo_core::estimate::Estimate;
 use leptos::prelude::*;
 
+use super::other_model::OtherModels;
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
 use crate::components::{CertificateTable, HeldOutGate, Plate, Term};
 use crate::format::{NOTHING, Quantity, count};
+use crate::live::Run;
 use crate::run::outcome::{MetricRow, Outcome};
 use crate::run::studied::Shown as _;
 use crate::run::word::Word;
 
-/// Means with standard errors of the best prompt against thresholds, the seed prompt beside.
+/// Means with standard errors of the best prompt against thresholds, the seed prompt beside, and both under other models.
 #[component]
-pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
-    let examples = move || {
-        let examples = outcome.with(|outcome| outcome.as_ref().map_or(0, |outcome| outcome.examples));
-        format!("{} examples", count(examples as u64))
-    };
-    let rows = move || {
+pub(super) fn HeldOutPlate(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView {
+    let examples = Signal::derive(move || {
+        outcome.with(|outcome| outcome.as_ref().map_or(0, |outcome| outcome.examples))
+    });
+    let rows = Memo::new(move |_| {
         let rows = outcome.with(|outcome| outcome.as_ref().map(|outcome| outcome.rows.clone()));
         rows.unwrap_or_default()
-            .into_iter()
-            .map(|row| view! { <Row row/> })
-            .collect_view()
-    };
+    });
     let certificates = move || {
         let found = outcome.with(|outcome| {
             outcome
@@ -50,26 +48,50 @@ pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
             title=|| "Held-out evaluation"
             beside=|| view! { <span class="now quiet">"± is one standard error"</span> }
         >
-            <div class="scroll" tabindex="0" role="group" aria-label="Held-out evaluation, scrolls sideways">
-                <table class="mid sticky-1 held-out">
-                    <thead>
-                        <tr>
-                            <th scope="col">{examples}</th>
-                            <th scope="col">"Gate"</th>
-                            <th scope="col" class="num">"Mean ± SE"</th>
-                            <th scope="col" class="num">"Threshold"</th>
-                            <th scope="col" class="num"><Term word=Word::SLACK shown="Slack"/></th>
-                            <th scope="col" class="col-range">
-                                "Mean, SE, threshold" <small>"dashed: seed prompt"</small>
-                            </th>
-                            <th scope="col" class="num">"Seed prompt"</th>
-                        </tr>
-                    </thead>
-                    <tbody>{rows}</tbody>
-                </table>
-            </div>
+            <HeldOutTable rows examples name="Held-out evaluation"/>
             {certificates}
+            <OtherModels run/>
         </Plate>
+    }
+}
+
+/// A prompt against thresholds, the seed prompt beside.
+#[component]
+pub(super) fn HeldOutTable(
+    /// By metric.
+    rows: Memo<Vec<MetricRow>>,
+    /// On how many examples.
+    examples: Signal<usize>,
+    /// What it is of.
+    #[prop(into)]
+    name: Signal<String>,
+) -> impl IntoView {
+    let examples = move || format!("{} examples", count(examples.get() as u64));
+    let rows = move || {
+        rows.get()
+            .into_iter()
+            .map(|row| view! { <Row row/> })
+            .collect_view()
+    };
+    view! {
+        <div class="scroll" tabindex="0" role="group" aria-label=move || format!("{}, scrolls sideways", name.get())>
+            <table class="mid sticky-1 held-out">
+                <thead>
+                    <tr>
+                        <th scope="col">{examples}</th>
+                        <th scope="col">"Gate"</th>
+                        <th scope="col" class="num">"Mean ± SE"</th>
+                        <th scope="col" class="num">"Threshold"</th>
+                        <th scope="col" class="num"><Term word=Word::SLACK shown="Slack"/></th>
+                        <th scope="col" class="col-range">
+                            "Mean, SE, threshold" <small>"dashed: seed prompt"</small>
+                        </th>
+                        <th scope="col" class="num">"Seed prompt"</th>
+                    </tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
     }
 }
 

@@ -4,6 +4,7 @@
 mod costs;
 mod differences;
 mod held_out;
+mod other_model;
 mod other_run;
 mod prompt;
 mod so_far;
@@ -16,6 +17,8 @@ use capo_core::reading::comparison;
 use capo_core::workload::Split;
 use leptos::prelude::*;
 
+pub use self::other_model::Checked;
+
 use self::costs::CostsPlate;
 use self::differences::SeedPlate;
 use self::held_out::HeldOutPlate;
@@ -25,7 +28,7 @@ use self::so_far::SoFar;
 use self::story::StoryPlate;
 use self::trade_off::TradeOffPlate;
 use self::verdict::Verdict;
-use crate::components::{Deferred, RunHead, RunNotices, page_title, plate_letter, with_run};
+use crate::components::{Deferred, Plate, RunHead, RunNotices, page_title, plate_letter, with_run};
 use crate::live::Run;
 use crate::pages::examples::{ByExamplePlate, Side};
 use crate::run::by_example::ByExample;
@@ -43,7 +46,18 @@ fn letter<const N: usize>(others: usize, more: [Memo<bool>; N]) -> Signal<&'stat
 /// The result of the run its address names.
 #[component]
 pub fn ResultPage() -> impl IntoView {
-    with_run(|run| view! { <ResultOf run/> })
+    with_run(|run| match untrack(|| run.check()) {
+        None => view! { <ResultOf run/> }.into_any(),
+        Some(_) => view! {
+            <RunHead run/>
+            <RunNotices run/>
+            <Plate letter="A" title=|| "Held-out evaluation">
+                <Checked check=run/>
+            </Plate>
+            <CostsPlate run letter=letter(1, [])/>
+        }
+        .into_any(),
+    })
 }
 
 #[component]
@@ -92,7 +106,7 @@ fn ResultOf(run: Run) -> impl IntoView {
             <PromptPlate run/>
             <div class="stack">
                 <Show when=move || measured.get()>
-                    <HeldOutPlate outcome/>
+                    <HeldOutPlate run outcome/>
                     <SeedPlate differences letter=letter(2, [])/>
                     <OtherRunPlate run letter=letter(2, [differs])/>
                 </Show>

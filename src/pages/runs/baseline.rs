@@ -125,6 +125,7 @@ mod tests {
     fn run(id: &str, best: Option<f64>, usd: Option<f64>) -> RunRecord {
         RunRecord {
             pilot: None,
+            check: None,
             id: id.into(),
             name: String::new(),
             method: "capo".into(),

@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
-use leptos::leptos_dom::helpers::set_interval_with_handle;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::baseline::{Against, Baselines};
 use super::on_server::{OnServer, merged};
 use super::rows::{Row, State};
-use crate::components::may_order;
+use crate::components::{every, may_order};
 use crate::frame::imports::Imports;
 use crate::live::{Run, Runs};
 use crate::storage::{RunList, RunRecord, lock, mirror_id};
@@ -115,12 +114,7 @@ impl Listed {
                 listed.refresh();
             }
         };
-        let tick = set_interval_with_handle(tick, EVERY);
-        on_cleanup(move || {
-            if let Ok(tick) = tick {
-                tick.clear();
-            }
-        });
+        every(|| Some(EVERY), tick);
         listed
     }
 

@@ -175,6 +175,7 @@ mod tests {
     fn record(id: &str, about: &str, touched: f64) -> RunRecord {
         RunRecord {
             pilot: None,
+            check: None,
             id: id.into(),
             name: format!("{id} at {touched}"),
             method: "capo".into(),

@@ -245,6 +245,7 @@ mod tests {
             },
             times: Times::default(),
             pilot: None,
+            check: None,
             server: None,
             notes: <_>::default(),
         };

@@ -71,6 +71,14 @@ impl Form {
         let left = LEFT.with_borrow(Clone::clone);
         let draft = left.or_else(kept::read).or_else(|| Draft::new().ok());
         let draft = RwSignal::new(draft?);
+        on_cleanup(move || LEFT.set(draft.try_get_untracked()));
+        let form = Self::over(draft, keys, journals);
+        SHOWN.set(Some(form));
+        Some(form)
+    }
+
+    /// A form over any draft.
+    pub(super) fn over(draft: RwSignal<Draft>, keys: TabKeys, journals: Callback<File>) -> Self {
         let workload = Memo::new(move |_| {
             draft.with(|draft| {
                 (
@@ -105,8 +113,7 @@ impl Form {
             }
             problems
         });
-        on_cleanup(move || LEFT.set(draft.try_get_untracked()));
-        let form = Self {
+        Self {
             draft,
             renewed: RwSignal::new(0),
             keys,
@@ -118,9 +125,7 @@ impl Form {
             taking_in: RwSignal::new(false),
             journals,
             said: RwSignal::new(None),
-        };
-        SHOWN.set(Some(form));
-        Some(form)
+        }
     }
 
     /// Puts the built-in study in place of the draft, shown or left, if that `is_gone`, and returns it where it is shown now.

@@ -24,6 +24,7 @@ mod method;
 mod metrics;
 mod models;
 mod on_server;
+mod other_model;
 mod place;
 mod presets;
 mod preview;
@@ -50,6 +51,7 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
 pub use self::kept::forget_with_the_team;
+pub use self::other_model::{OtherModel, OtherModelTable};
 
 use self::budget::BudgetSection;
 use self::constraints::GoalsSection;

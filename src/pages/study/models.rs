@@ -42,28 +42,36 @@ pub(super) fn ModelsSection() -> impl IntoView {
     };
     view! {
         <Section number=5 title="Models" lead=lead full=true>
-            <div class="scroll" tabindex="0" role="group" aria-label="Models, scroll sideways">
-                <table class="stackable">
-                    <thead>
-                        <tr>
-                            <th scope="col" class="col-role">
-                                "Role"
-                            </th>
-                            <th scope="col" class="col-provider">
-                                "Provider"
-                            </th>
-                            <th scope="col">"Model"</th>
-                            <th scope="col">"Key or base URL"</th>
-                            <th scope="col" class="col-test">
-                                "Test"
-                            </th>
-                        </tr>
-                    </thead>
-                    <tbody>{ROLES.map(|role| view! { <RoleRow role/> }).collect_view()}</tbody>
-                </table>
-            </div>
+            <ModelsTable roles=&ROLES/>
             <Further/>
         </Section>
+    }
+}
+
+/// The models of some roles.
+#[component]
+pub(super) fn ModelsTable(roles: &'static [Role]) -> impl IntoView {
+    view! {
+        <div class="scroll" tabindex="0" role="group" aria-label="Models, scroll sideways">
+            <table class="stackable">
+                <thead>
+                    <tr>
+                        <th scope="col" class="col-role">
+                            "Role"
+                        </th>
+                        <th scope="col" class="col-provider">
+                            "Provider"
+                        </th>
+                        <th scope="col">"Model"</th>
+                        <th scope="col">"Key or base URL"</th>
+                        <th scope="col" class="col-test">
+                            "Test"
+                        </th>
+                    </tr>
+                </thead>
+                <tbody>{roles.iter().map(|role| view! { <RoleRow role=*role/> }).collect_view()}</tbody>
+            </table>
+        </div>
     }
 }
 

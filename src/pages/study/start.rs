@@ -234,5 +234,6 @@ pub(super) fn new_run(
         files,
         keys,
         pilot,
+        check: None,
     })
 }

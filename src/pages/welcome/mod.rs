@@ -171,6 +171,7 @@ fn demonstration() -> Result<NewRun, String> {
         files: DataFiles::new(),
         keys: Keys::new(),
         pilot: None,
+        check: None,
     })
 }
 

@@ -262,6 +262,38 @@ async fn notes_and_thumbs_stay_with_the_run_and_go_with_it() {
 }
 
 #[tokio::test]
+async fn the_prompt_of_a_run_is_checked_on_another_model() {
+    let browser = page::open("/").await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Finished.").await;
+    browser.click("Result").await;
+    browser.click("Check this prompt on another model…").await;
+    browser.type_in("Model of task agent", "sim-large").await;
+    browser.type_in("Held-out examples", "6").await;
+    browser.until_shown("12 are expected to take").await;
+    browser.click("Check the prompt").await;
+    let table = "[aria-label='Help desk on sim-large, scrolls sideways']";
+    let stands = async || {
+        browser
+            .until_shown("Of six held-out examples, the prompt was measured on 6, the seed prompt on 6")
+            .await;
+        browser
+            .until("both columns are there", async || {
+                let text = browser.text(table).await;
+                text.contains("6 examples") && text.contains("Seed prompt") && text.contains('±')
+            })
+            .await;
+    };
+    stands().await;
+    browser.reload().await;
+    stands().await;
+    // It is a run of its own, whose result is the same table.
+    browser.click("Help desk on sim-large").await;
+    browser.click("See the result").await;
+    stands().await;
+}
+
+#[tokio::test]
 async fn the_held_out_rows_alone_measure_what_the_run_measured() {
     let (study, _stub) = Study::new("http://unused").on_stub_with(std::time::Duration::ZERO, Some(SECRET));
     let browser = set_up(&study, SECRET).await;

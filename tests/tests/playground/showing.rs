@@ -9,7 +9,7 @@ use capo_tests::stub::Stub;
 use capo_tests::study::Study;
 use serde_json::{Value, json};
 
-use super::{STORED, page};
+use super::{STORED, on_telephone, page};
 
 /// A study whose journal holds a run, and who answers it.
 fn ended(study: Study) -> (Study, Stub) {
@@ -111,6 +111,28 @@ async fn a_run_that_has_ended_is_shown_once_more_round_by_round() {
     browser
         .until("it can be played again", async || says("Play").await)
         .await;
+}
+
+#[tokio::test]
+async fn on_a_telephone_the_bar_stays_with_the_charts() {
+    let (study, _stub) = ended(Study::new("http://unused"));
+    let browser = live(&study).await;
+    on_telephone(&browser).await;
+    let in_sight = "window.scrollTo(0, 0);
+        const { top, bottom } = document.querySelector('.transport.replay').getBoundingClientRect();
+        return top > window.innerHeight / 2 && bottom <= window.innerHeight + 1";
+    browser
+        .until("the bar is below the charts", async || {
+            browser.js(in_sight).await == true
+        })
+        .await;
+    browser.click("Play").await;
+    browser
+        .until("it is replayed", async || {
+            browser.text(".transport.replay").await.contains("Replayed")
+        })
+        .await;
+    assert_eq!(browser.js(in_sight).await, true);
 }
 
 #[tokio::test]
