@@ -39,6 +39,9 @@ pub(crate) struct ExperimentArgs {
     /// Study to vary [default: one of this program's own, which needs no key]; `transfer` takes it several times.
     #[arg(long, value_name = "FILE")]
     study: Vec<PathBuf>,
+    /// Variants to run, by the keys in names of journals [default: all of the experiment's].
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',')]
+    variants: Vec<String>,
     /// How many seeds (5), or which (0,3,7).
     #[arg(long, default_value_t, value_name = "N|LIST")]
     seeds: Seeds,
@@ -148,10 +151,14 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
         #[cfg(feature = "train")]
         Chosen::Dcapo => {
             args.without_rewriter(DCAPO)?;
+            args.without_variants(DCAPO)?;
             learned::run(args)
         }
         #[cfg(feature = "train")]
-        Chosen::Transfer => transfer::run(args),
+        Chosen::Transfer => {
+            args.without_variants(TRANSFER)?;
+            transfer::run(args)
+        }
     }
 }
 
@@ -184,6 +191,17 @@ impl ExperimentArgs {
         }
     }
 
+    /// Refuses what only variants of a study take.
+    #[cfg(feature = "train")]
+    fn without_variants(&self, experiment: &str) -> Result<(), Failure> {
+        if self.variants.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "--variants is for experiments that vary a study, and `{experiment}` varies none; leave it out"
+        )))
+    }
+
     fn out(&self, experiment: &str) -> PathBuf {
         let usual = || Path::new("runs/experiments").join(experiment);
         self.out.clone().unwrap_or_else(usual)
@@ -192,7 +210,7 @@ impl ExperimentArgs {
 
 fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<Ending, Failure> {
     let base = args.base(experiment.study)?;
-    let variants = experiment.variants(&base.study)?;
+    let variants = experiment.variants_among(&base.study, &args.variants)?;
     let metrics = measured(&base, &variants)?;
     let out = args.out(experiment.name);
     let trials = trials(experiment.name, &variants, &args.seeds, &out, args.same_split);

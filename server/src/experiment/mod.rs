@@ -36,7 +36,7 @@ pub mod transfer;
 
 use std::path::Path;
 
-use capo_core::study::{Rounds, Study};
+use capo_core::study::{Rounds, Study, nearest};
 
 use crate::session::{SessionError, StudyFile};
 
@@ -165,6 +165,28 @@ impl Experiment {
             })
             .collect()
     }
+
+    /// Of [`variants`](Self::variants) those with these keys, in their order; all for no keys.
+    ///
+    /// # Errors
+    /// As `variants`, and when there is none with one of the keys, naming all and the closest.
+    pub fn variants_among(&self, base: &Study, keys: &[String]) -> Result<Vec<Variant>, ExperimentError> {
+        let mut variants = self.variants(base)?;
+        let known = || variants.iter().map(|variant| variant.key.as_str());
+        if let Some(key) = keys
+            .iter()
+            .find(|key| !known().any(|known| known == key.as_str()))
+        {
+            return Err(ExperimentError::NoVariant {
+                experiment: self.name,
+                key: key.clone(),
+                known: known().collect::<Vec<_>>().join(", "),
+                nearest: nearest(key, known()).map(str::to_owned),
+            });
+        }
+        variants.retain(|variant| keys.is_empty() || keys.contains(&variant.key));
+        Ok(variants)
+    }
 }
 
 /// Every experiment, in the order they are listed.
@@ -207,6 +229,18 @@ pub enum ExperimentError {
         /// The closest name, if one is close.
         nearest: Option<String>,
     },
+    /// No such variant of a study.
+    #[error("the experiment `{experiment}` has no variant `{key}` of this study; its variants are {known}{hint}", hint = nearest_hint(nearest.as_deref()))]
+    NoVariant {
+        /// The experiment.
+        experiment: &'static str,
+        /// The key, as it was given.
+        key: String,
+        /// The keys that there are, in one sentence.
+        known: String,
+        /// The closest key, if one is close.
+        nearest: Option<String>,
+    },
     /// The study lacks what the experiment varies.
     #[error("the experiment `{experiment}` does not fit the study `{study}`: {problem}")]
     Unfit {
@@ -237,6 +271,6 @@ pub fn find(name: &str) -> Result<&'static Experiment, ExperimentError> {
         .ok_or_else(|| ExperimentError::Unknown {
             name: name.to_owned(),
             known: names.join(", "),
-            nearest: capo_core::study::nearest(name, names).map(str::to_owned),
+            nearest: nearest(name, names).map(str::to_owned),
         })
 }

@@ -144,6 +144,34 @@ fn every_experiment_reports_its_runs() {
 }
 
 #[test]
+fn each_variant_alone_is_reported() {
+    let base = fixture::study();
+    for experiment in EXPERIMENTS {
+        for variant in experiment.variants(&base).unwrap() {
+            let keys = [variant.key.clone()];
+            assert_eq!(experiment.variants_among(&base, &keys).unwrap().len(), 1);
+            fixture::with_runs(experiment, |runs| {
+                let records: Vec<RunRecord> = runs.of(&variant).cloned().collect();
+                let report = (experiment.report)(&Runs {
+                    variants: std::slice::from_ref(&variant),
+                    records: &records,
+                    ..*runs
+                });
+                let table = report.tables[0].markdown();
+                assert!(table.contains(&variant.label), "{}: {table}", experiment.name);
+                for figure in &report.figures {
+                    svg(figure).unwrap();
+                }
+            });
+        }
+    }
+    let unknown = feasible::FEASIBLE.variants_among(&base, &["shiped".into()]);
+    let said = unknown.unwrap_err().to_string();
+    assert!(said.contains("has no variant `shiped`"), "{said}");
+    assert!(said.ends_with("did you mean `shipped`?"), "{said}");
+}
+
+#[test]
 fn a_run_without_a_result_counts_as_not_holding() {
     fixture::with_runs(&feasible::FEASIBLE, |runs| {
         let shares = |cut: usize| {

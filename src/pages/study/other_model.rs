@@ -37,8 +37,9 @@ impl OtherModel {
         if let Some(problem) = problem {
             return Err(problem.message);
         }
-        match &readiness::lacking(self.0, true)[..] {
-            [] => Ok(self.0.draft.with(|draft| draft.study.clone())),
+        let study = self.0.draft.with(|draft| draft.study.clone());
+        match &readiness::lacking(self.0, &study, true)[..] {
+            [] => Ok(study),
             missing => Err(format!("{}.", format::label(&format::listed(missing)))),
         }
     }
