@@ -97,15 +97,15 @@ impl Offer {
             forecast,
             unfit: Memo::new(move |_| {
                 let unfit = study.with(|study| study.as_ref().err().cloned());
-                unfit.or_else(|| forecast.with(refused))
+                unfit.or_else(|| forecast.with(|forecast| refused(forecast.as_ref()?)))
             }),
         }
     }
 }
 
 /// Why a study with this forecast is not worth a run, in words.
-fn refused(forecast: &Forecasted) -> Option<String> {
-    match forecast.as_ref()? {
+fn refused(forecast: &Result<Value, String>) -> Option<String> {
+    match forecast {
         Ok(forecast) => forecast["too_small"].as_str().map(str::to_owned),
         Err(message) => Some(Problem::of_text(message).message),
     }
@@ -369,11 +369,10 @@ mod tests {
     #[test]
     fn what_a_forecast_alone_finds_does_not_fit() {
         let small = json!({ "rollouts": 9, "too_small": "It is too small." });
-        assert_eq!(refused(&Some(Ok(small))).as_deref(), Some("It is too small."));
-        let wrong = Some(Err("budget: needs `usd`".to_owned()));
+        assert_eq!(refused(&Ok(small)).as_deref(), Some("It is too small."));
+        let wrong = Err("budget: needs `usd`".to_owned());
         assert_eq!(refused(&wrong).as_deref(), Some("Needs usd."));
-        assert_eq!(refused(&Some(Ok(json!({ "rollouts": 9 })))), None);
-        assert_eq!(refused(&None), None);
+        assert_eq!(refused(&Ok(json!({ "rollouts": 9 }))), None);
     }
 
     #[test]
