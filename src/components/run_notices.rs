@@ -40,7 +40,9 @@ pub fn RunNotices(
     let on_server = run.is_on_server();
     let waits = move || match run.phase.get() {
         Phase::Queued(_) if !on_server => {
-            Some("It starts when one of the runs that were begun with it has ended or is paused.".to_owned())
+            let words = "It starts when one of the runs that were begun with it has ended or is paused, but not while \
+                         there is no network for it or a key of theirs is refused.";
+            Some(words.to_owned())
         }
         Phase::Queued(None) => Some("It waits on the server, and starts when a worker is free.".to_owned()),
         Phase::Queued(Some(start)) => {
@@ -50,6 +52,9 @@ pub fn RunNotices(
         _ => None,
     };
     let paused = move || match run.phase.get() {
+        Phase::Paused(Pause::Asked | Pause::Stopped) if run.read(|folded| folded.lines() == 0) => {
+            Some("It has not begun yet. Resume begins it.")
+        }
         Phase::Paused(Pause::Asked) => Some("Paused. Calls under way were finished and counted."),
         Phase::Paused(Pause::NoNetwork) => Some("No network. Paused; goes on by itself when it returns."),
         Phase::Paused(Pause::Stopped) => {

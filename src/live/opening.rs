@@ -1,5 +1,6 @@
 //! A run's journal on its way from this browser into the fold.
 
+use capo_core::journal::Status;
 use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -28,6 +29,16 @@ impl Journal {
             Some(beyond) => Ok(self.unsaved.get(beyond as usize).cloned()),
             None => Storage::open().await?.slim_line(run, number).await,
         }
+    }
+}
+
+/// What a run does on which no tab works, as the list of runs and its journal say. A journal says neither that a run was
+/// only paused, nor anything of first rollouts made alone, or of a run that never began.
+fn phase_of(listed: Option<RunStatus>, ended: Option<Status>) -> Phase {
+    match (listed, ended) {
+        (Some(RunStatus::Paused), None | Some(Status::Stopped)) => Phase::Paused(Pause::Asked),
+        (Some(RunStatus::Ended(Status::Stopped)), None) => Phase::Paused(Pause::Stopped),
+        _ => Phase::Resting,
     }
 }
 
@@ -60,17 +71,9 @@ impl Run {
 
     /// What a run does on which no tab works, by what is kept of it.
     pub(super) fn left_as(self) -> Phase {
-        let was_paused = self.record.with_untracked(|record| {
-            record
-                .as_ref()
-                .is_some_and(|record| record.status == RunStatus::Paused)
-        });
-        // Only of its first rollouts, made alone, the journal says nothing.
-        if was_paused && self.peek(|folded| folded.state.finished().is_none()) {
-            Phase::Paused(Pause::Asked)
-        } else {
-            Phase::Resting
-        }
+        let listed = |record: &Option<RunRecord>| record.as_ref().map(|record| record.status);
+        let ended = self.peek(|folded| Some(folded.state.finished()?.status));
+        phase_of(self.record.with_untracked(listed), ended)
     }
 
     /// Folds what this browser keeps beyond the fold; `progress` is told chunks read and chunks in all.
@@ -205,5 +208,25 @@ impl Run {
         let id = self.id();
         let (first, last) = (journal.line(&id, 0).await?, journal.line(&id, lines - 1).await?);
         Ok(self.peek(|folded| first.as_deref() == folded.first() && last.as_deref() == Some(folded.last())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_paused_or_stopped_is_so_after_a_reload() {
+        let paused = Some(RunStatus::Paused);
+        assert_eq!(
+            phase_of(paused, Some(Status::Stopped)),
+            Phase::Paused(Pause::Asked)
+        );
+        assert_eq!(phase_of(paused, None), Phase::Paused(Pause::Asked));
+        assert_eq!(phase_of(paused, Some(Status::Budget)), Phase::Resting);
+        let stopped = Some(RunStatus::Ended(Status::Stopped));
+        assert_eq!(phase_of(stopped, None), Phase::Paused(Pause::Stopped));
+        assert_eq!(phase_of(stopped, Some(Status::Stopped)), Phase::Resting);
+        assert_eq!(phase_of(Some(RunStatus::Running), None), Phase::Resting);
     }
 }

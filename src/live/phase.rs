@@ -25,6 +25,17 @@ pub enum Phase {
     Unreadable(String),
 }
 
+impl Phase {
+    /// Whether a run works, or goes on by itself when its models can be reached again.
+    pub(super) fn keeps_its_place(&self) -> bool {
+        match self {
+            Self::Running | Self::Pausing => true,
+            Self::Paused(why) => why.passes(),
+            _ => false,
+        }
+    }
+}
+
 /// Why a run is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pause {
@@ -173,6 +184,14 @@ mod tests {
             ..cut_off
         };
         assert_eq!(otherwise.phase(), Phase::Resting);
+    }
+
+    #[test]
+    fn a_run_that_waits_for_its_models_keeps_its_place_among_those_begun_with_it() {
+        let waits = [Pause::NoNetwork, Pause::Unreachable].map(Phase::Paused);
+        assert!(waits.iter().all(Phase::keeps_its_place) && Phase::Running.keeps_its_place());
+        let rests = [Phase::Paused(Pause::Asked), Phase::Resting, Phase::Queued(None)];
+        assert!(!rests.iter().any(Phase::keeps_its_place));
     }
 
     #[test]

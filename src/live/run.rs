@@ -268,7 +268,8 @@ impl Run {
     /// Whether its first rollouts alone were made, and the rest of it waits to be asked for.
     pub fn is_piloted(&self) -> bool {
         let waits = matches!(self.phase.get(), Phase::Paused(_)) && !self.is_on_server();
-        waits && self.pilot().is_none() && self.check().is_none() && self.status().is_none()
+        let has_begun = waits && self.read(Folded::lines) > 0;
+        has_begun && self.pilot().is_none() && self.check().is_none() && self.status().is_none()
     }
 
     /// The refusal of a key that ended it, if a model refused one that is of this tab.

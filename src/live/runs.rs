@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use capo_api::{NewBranch, RunShown};
 use capo_core::journal::SteerEvent;
 use capo_core::reading::progress::{Progress, Times};
+use capo_core::study::{Format, Study};
 use futures::future::join_all;
 use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
@@ -21,6 +22,7 @@ use crate::keys::Keys;
 use crate::storage::{
     Check, Notes, RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id,
 };
+use crate::studies::needs_network;
 use crate::team::{Server, Standing, Team};
 use crate::worker::protocol::{DataFiles, HowFar, Order};
 
@@ -190,24 +192,25 @@ impl Runs {
     }
 
     /// Begins runs in this order, two at a time, and returns all of them. Each of the others is queued until one
-    /// of those before it rests, unless somebody has paused or deleted it by then.
-    pub fn begin_in_turn(self, all: Vec<NewRun>) -> Vec<Run> {
+    /// of those before it rests, unless somebody has paused or deleted it by then, and begins with what it may use of the
+    /// `keys` that there are then.
+    pub fn begin_in_turn(self, all: Vec<NewRun>, keys: impl Fn() -> Keys + 'static) -> Vec<Run> {
         let (runs, kept): (Vec<Run>, Vec<_>) = all
             .into_iter()
             .map(|new| self.note(new, Phase::Queued(None)))
             .unzip();
         let begun = runs.clone();
         spawn_local(async move {
-            let keys = join_all(kept).await;
+            join_all(kept).await;
             for run in &begun {
                 run.watch();
             }
-            for (run, keys) in begun.iter().zip(keys) {
-                while begun.iter().filter(|run| run.is_working()).count() >= TOGETHER {
+            for run in &begun {
+                while untrack(|| has_to_wait(*run, &begun)) {
                     TimeoutFuture::new(10 * LOOK_AGAIN).await;
                 }
                 if run.phase.get_untracked() == Phase::Queued(None) && !run.is_closed() {
-                    run.start(keys);
+                    run.start(run.allowed(&keys()));
                 }
             }
         });
@@ -368,6 +371,18 @@ impl Runs {
         runs.retain(Run::holds_unsaved);
         runs
     }
+}
+
+/// Whether two of the runs that were begun with it keep their places, a key of one was refused and no other typed, or it
+/// would ask models that are out of reach.
+fn has_to_wait(run: Run, begun: &[Run]) -> bool {
+    let others = || begun.iter().filter(|run| !run.is_closed());
+    let working = others().filter(|run| run.phase.with(Phase::keeps_its_place));
+    let is_offline = || {
+        let study = Study::parse(&run.study(), Format::Toml);
+        !window().navigator().on_line() && study.is_ok_and(|study| needs_network(&study))
+    };
+    working.count() >= TOGETHER || others().any(|run| run.refusal().is_some()) || is_offline()
 }
 
 async fn keep(record: &RunRecord, files: &DataFiles) -> Result<(), String> {

@@ -16,7 +16,7 @@ use super::run::Run;
 use super::steering;
 use super::worker::WorkerHandle;
 use crate::keys::Keys;
-use crate::storage::{Chunks, RunStatus, Storage};
+use crate::storage::{Chunks, RunRecord, RunStatus, Storage};
 use crate::worker::protocol::Order;
 
 /// A worker that gives no answer for so long, in milliseconds, is taken to be stuck.
@@ -131,21 +131,33 @@ impl Run {
             };
             return self.order(Ordered::Course, order);
         }
+        let listed = match why {
+            Pause::Stopped => RunStatus::Ended(Status::Stopped),
+            Pause::Asked | Pause::NoNetwork | Pause::Unreachable => RunStatus::Paused,
+        };
         if self.phase.get_untracked() == Phase::Queued(None) {
             // Nothing of it has begun, and whoever begins runs in turn passes it over.
-            return self.phase.set(Phase::Resting);
+            self.phase.set(Phase::Paused(why));
+            return self.list_as(listed);
         }
         if self.phase.get_untracked() != Phase::Running && !stops {
             return;
         }
         self.inner.update_value(|inner| inner.why = why);
-        self.tell(&Order::Interrupt {
-            listed: match why {
-                Pause::Stopped => RunStatus::Ended(Status::Stopped),
-                Pause::Asked | Pause::NoNetwork | Pause::Unreachable => RunStatus::Paused,
-            },
-        });
+        self.tell(&Order::Interrupt { listed });
         self.phase.set(Phase::Pausing);
+    }
+
+    fn list_as(self, status: RunStatus) {
+        let change = move |record: &mut RunRecord| record.status = status;
+        self.record
+            .update(|record| record.as_mut().into_iter().for_each(change));
+        spawn_local(async move {
+            if let Ok(storage) = Storage::open().await {
+                // In a browser that keeps nothing it is in no list.
+                let _ = storage.change_run(&self.id(), change).await;
+            }
+        });
     }
 
     /// Stays paused when its models can be reached again.

@@ -31,14 +31,18 @@ struct BestPrompt {
 #[component]
 pub(super) fn ByMethod(
     chosen: StoredValue<Vec<Run>>,
-    /// Their seeds.
-    seeds: Vec<u64>,
+    names: Memo<Vec<String>>,
+    /// Their seeds, where their studies are known.
+    seeds: Vec<Option<u64>>,
     groups: Vec<Group>,
 ) -> impl IntoView {
     let run = move |place: usize| chosen.with_value(|chosen| chosen[place]);
+    let unknown: Vec<usize> = (0..seeds.len()).filter(|place| seeds[*place].is_none()).collect();
     let lanes = Memo::new(move |_| {
         let lane = |(method, places): &Group| {
-            let entries = places.iter().map(|place| entry(run(*place), seeds[*place]));
+            let entries = places
+                .iter()
+                .filter_map(|place| Some(entry(run(*place), seeds[*place]?)));
             Lane {
                 method: studies::method_name(method),
                 entries: entries.collect(),
@@ -77,7 +81,22 @@ pub(super) fn ByMethod(
         }),
         lines: lanes.with(|lanes| lanes.iter().map(Lane::line).collect()),
     });
-    let said = Memo::new(move |_| lanes.with(|lanes| reading(lanes, unit())));
+    let said = Memo::new(move |_| {
+        let said = lanes.with(|lanes| reading(lanes, unit()));
+        let unknown = names.with(|names| {
+            unknown
+                .iter()
+                .map(|place| names[*place].clone())
+                .collect::<Vec<_>>()
+        });
+        match &unknown[..] {
+            [] => said,
+            unknown => format!(
+                "{said} Left out altogether, for their studies are not known: {}.",
+                format::listed(unknown)
+            ),
+        }
+    });
     let best = Memo::new(move |_| {
         let (unit, held_out) = (unit(), held_out.get());
         lanes.with(|lanes| {
@@ -203,29 +222,34 @@ fn consumed(spent: &Progress) -> impl IntoView + use<> {
 
 fn row(lane: &Lane, number: usize, shares_plot: bool, unit: Unit, held_out: bool) -> impl IntoView + use<> {
     let dash = shares_plot.then(|| dash(number));
-    let share = |holds: &[bool]| match holds.len() {
+    // One that returned no prompt has none that is feasible.
+    let share = |is_so: fn(&Returned) -> bool| match lane.ended() {
         0 => format::NOTHING.to_owned(),
-        all => format!("{} of {all}", holds.iter().filter(|holds| **holds).count()),
+        all => format!(
+            "{} of {all}",
+            lane.returned().filter(|returned| is_so(returned)).count()
+        ),
     };
-    let feasible: Vec<bool> = lane
-        .returned()
-        .map(|returned| returned.feasibility.search)
-        .collect();
-    let holds: Vec<bool> = lane
-        .returned()
-        .filter_map(|returned| returned.feasibility.held_out)
-        .collect();
+    let feasible = share(|returned| returned.feasibility.search);
+    let holds = if held_out {
+        share(|returned| returned.feasibility.held_out == Some(true))
+    } else {
+        format::NOTHING.to_owned()
+    };
     let reached = lane.reached(held_out);
+    let caveat = lane
+        .caveat(held_out)
+        .map(|words| view! { <div class="note">{words}</div> });
     view! {
         <tr>
             <th scope="row">
                 <span class="series-list">{dash} <b>{lane.method.clone()}</b></span>
             </th>
             <td>{lane.doing()}</td>
-            <td class="num">{share(&feasible)}</td>
-            <td class="num">{share(&holds)}</td>
+            <td class="num">{feasible}</td>
+            <td class="num">{holds}</td>
             <td class="num">
-                {reached.map_or_else(|| format::NOTHING.to_owned(), |reached| unit.0.estimate(&reached))}
+                {reached.map_or_else(|| format::NOTHING.to_owned(), |reached| unit.0.estimate(&reached))} {caveat}
             </td>
             {consumed(&spent(lane.entries.iter()))}
         </tr>

@@ -28,7 +28,7 @@ use crate::charts::figure::Figure;
 use crate::charts::overlay::{MOST_IN_ONE_PLOT, Overlay, overlay_table};
 use crate::components::{AllRuns, Deferred, Gate, Term, page_title, plate_letter};
 use crate::format;
-use crate::live::{Phase, Run, Runs};
+use crate::live::{Folded, Phase, Run, Runs};
 use crate::run::activity::changed_by_hand;
 use crate::run::series::Series;
 use crate::run::studied::Shown as _;
@@ -109,17 +109,25 @@ fn names(chosen: &[Run]) -> Vec<String> {
 fn Comparison(chosen: Vec<Run>) -> impl IntoView {
     let chosen = StoredValue::new(chosen);
     let all_names = Memo::new(move |_| chosen.with_value(|chosen| names(chosen)));
+    // One for each run, so that a run costs nothing while others go on.
+    let series = |run: &Run| {
+        let run = *run;
+        let read = |folded: &Folded| Some(Arc::new(folded.overview()?.series.clone()));
+        Memo::new(move |_| run.read(read))
+    };
+    let series: Vec<Memo<Option<Arc<Series>>>> =
+        chosen.with_value(|chosen| chosen.iter().map(series).collect());
     let compared = Memo::new(move |_| {
-        let compared = |(run, name): (&Run, String)| {
-            let series = run.read(|folded| Series::new(&folded.state))?;
+        let compared = |((run, name), series): ((&Run, String), &Memo<Option<Arc<Series>>>)| {
             Some(Compared {
                 id: run.id(),
                 name,
-                series: Arc::new(series),
+                series: series.get()?,
             })
         };
         chosen.with_value(|chosen| -> Vec<Compared> {
-            chosen.iter().zip(all_names.get()).filter_map(compared).collect()
+            let named = chosen.iter().zip(all_names.get());
+            named.zip(&series).filter_map(compared).collect()
         })
     });
     let shown = Memo::new(move |_| compared.with(|compared| metrics(compared)));
@@ -144,17 +152,19 @@ fn Comparison(chosen: Vec<Run>) -> impl IntoView {
             .map(opening)
             .collect_view()
     };
-    let texts =
-        Memo::new(move |_| chosen.with_value(|chosen| chosen.iter().map(written).collect::<Vec<_>>()));
+    let texts = Memo::new(move |_| {
+        chosen.with_value(|chosen| chosen.iter().map(written).collect::<Option<Vec<_>>>())
+    });
     let race = Memo::new(move |_| {
         let read = |study: &String| Study::parse(study, Format::Toml).ok();
-        let studies: Vec<Study> = texts.with(|texts| texts.iter().map(read).collect::<Option<_>>())?;
-        let seeds: Vec<u64> = studies.iter().map(|study| study.study.seed).collect();
-        Some((seeds, by_method(&studies)?))
+        let studies: Vec<Option<Study>> =
+            texts.with(|texts| Some(texts.as_ref()?.iter().map(read).collect()))?;
+        let seed = |study: &Option<Study>| study.as_ref().map(|study| study.study.seed);
+        Some((studies.iter().map(seed).collect::<Vec<_>>(), by_method(&studies)?))
     });
+    let all_pairs = chosen.with_value(|chosen| paired(chosen, all_names));
     let pairs = Memo::new(move |_| {
-        let names = all_names.get();
-        let mut pairs = chosen.with_value(|chosen| paired(chosen, &names));
+        let mut pairs: Vec<Pair> = all_pairs.iter().map(Memo::get).collect();
         // Another seed may have drawn other examples.
         race.with(|race| {
             let mut seeds = race.iter().flat_map(|(seeds, _)| seeds);
@@ -165,7 +175,7 @@ fn Comparison(chosen: Vec<Run>) -> impl IntoView {
     });
     let methods = move || {
         race.get()
-            .map(|(seeds, groups)| view! { <ByMethod chosen seeds groups/> })
+            .map(|(seeds, groups)| view! { <ByMethod chosen names=all_names seeds groups/> })
     };
     // The figure of the methods is the first.
     let letter = move |place: usize| plate_letter(place + race.with(|race| usize::from(race.is_some())));
@@ -192,38 +202,52 @@ fn Comparison(chosen: Vec<Run>) -> impl IntoView {
     }
 }
 
-/// The study that a run was begun with, as TOML.
-fn written(run: &Run) -> String {
+/// The study that a run was begun with, as TOML: empty where it cannot be known, none before that is.
+fn written(run: &Run) -> Option<String> {
     let kept = run.record.with(|record| Some(record.as_ref()?.study.clone()));
     let kept = kept.filter(|study| !study.is_empty());
-    kept.unwrap_or_else(|| {
+    kept.or_else(|| {
         let read = |state: &RunState| state.study()?.study.to_toml().ok();
-        run.read(|folded| read(&folded.state)).unwrap_or_default()
+        run.read(|folded| read(&folded.state))
     })
+    .or_else(|| (!matches!(run.phase.get(), Phase::Opening(..))).then(String::new))
 }
 
-/// Each run against the first.
-fn paired(chosen: &[Run], names: &[String]) -> Vec<Pair> {
-    let Some((first, others)) = chosen.split_first() else {
-        return Vec::new();
+/// Each run against the first, made anew only when one of both has begun, ended or gone on.
+fn paired(chosen: &[Run], names: Memo<Vec<String>>) -> Vec<Memo<Pair>> {
+    let ended = |run: &Run| {
+        let run = *run;
+        let ended = |folded: &Folded| {
+            (
+                folded.lines() > 0,
+                folded.state.finished().map(|_| folded.lines()),
+            )
+        };
+        (run, Memo::new(move |_| run.read(ended)))
     };
-    let compare = |(other, name): (&Run, &String)| {
-        first.read(|one| {
-            other.read(|two| {
-                pair(
-                    Named {
-                        name: &names[0],
-                        state: &one.state,
-                    },
-                    Named {
-                        name,
-                        state: &two.state,
-                    },
-                )
+    let all: Vec<_> = chosen.iter().map(ended).collect();
+    let compare = |place: usize| {
+        let ((first, first_ended), (other, other_ended)) = (all[0], all[place]);
+        Memo::new(move |_| {
+            first_ended.track();
+            other_ended.track();
+            let named = names.get();
+            let (name, other_name) = (&named[0], &named[place]);
+            first.peek(|Folded { state, .. }| {
+                let first = Named { name, state };
+                other.peek(|Folded { state, .. }| {
+                    pair(
+                        first,
+                        Named {
+                            name: other_name,
+                            state,
+                        },
+                    )
+                })
             })
         })
     };
-    others.iter().zip(&names[1..]).map(compare).collect()
+    (1..all.len()).map(compare).collect()
 }
 
 /// That a run is still being read, or cannot be.

@@ -19,22 +19,26 @@ use crate::run::series::RoundPoint;
 pub(super) type Group = (String, Vec<usize>);
 
 /// The runs of these studies by method, in the order in which methods come first: where the studies differ in method, its
-/// settings and seed alone, and some method has several seeds. A budget may have been raised since.
-pub(super) fn by_method(studies: &[Study]) -> Option<Vec<Group>> {
-    let shared = studies.first().map(without_method)?;
-    if studies.iter().any(|study| without_method(study) != shared) {
+/// settings and seed alone. A budget may have been raised since. Runs whose study is not known are in no group.
+pub(super) fn by_method(studies: &[Option<Study>]) -> Option<Vec<Group>> {
+    let shared = studies.iter().flatten().next().map(without_method)?;
+    if studies
+        .iter()
+        .flatten()
+        .any(|study| without_method(study) != shared)
+    {
         return None;
     }
     let mut groups: Vec<Group> = Vec::new();
     for (place, study) in studies.iter().enumerate() {
+        let Some(study) = study else { continue };
         let method = &study.study.method;
         match groups.iter_mut().find(|(of, _)| of == method) {
             None => groups.push((method.clone(), vec![place])),
             Some((_, places)) => {
-                let is_another_seed = places.iter().all(|other| {
-                    let other = &studies[*other];
-                    other.method == study.method && other.study.seed != study.study.seed
-                });
+                let mut others = places.iter().filter_map(|other| studies[*other].as_ref());
+                let is_another_seed =
+                    others.all(|other| other.method == study.method && other.study.seed != study.study.seed);
                 if !is_another_seed {
                     return None;
                 }
@@ -42,10 +46,8 @@ pub(super) fn by_method(studies: &[Study]) -> Option<Vec<Group>> {
             }
         }
     }
-    groups
-        .iter()
-        .any(|(_, places)| places.len() > 1)
-        .then_some(groups)
+    let runs = groups.iter().map(|(_, places)| places.len());
+    (runs.sum::<usize>() > 1).then_some(groups)
 }
 
 fn without_method(study: &Study) -> Study {
@@ -86,6 +88,8 @@ pub(super) fn doing(phase: &Phase, state: &RunState) -> (&'static str, Standing)
         (Phase::Paused(why), _) if *why != Pause::Stopped => ("paused", Standing::Going),
         (_, Some(status @ (Status::Failed | Status::Stopped))) => (outcome::ended(status), Standing::LeftOut),
         (_, Some(status)) => (outcome::ended(status), Standing::Ended),
+        // It never began.
+        (Phase::Paused(_), None) => (outcome::ended(Status::Stopped), Standing::LeftOut),
         (_, None) => ("not finished", Standing::Going),
     }
 }
@@ -204,6 +208,24 @@ impl Lane {
             points: at.into_iter().filter(|at| *at <= end).filter_map(point).collect(),
             end: end as f64,
         }
+    }
+
+    /// How many of its runs have ended.
+    pub(super) fn ended(&self) -> usize {
+        let entries = self.entries.iter();
+        entries.filter(|entry| entry.standing == Standing::Ended).count()
+    }
+
+    /// What is to be said beside [`Lane::reached`]: that it is of fewer runs than have ended, or of prompts over a threshold.
+    pub(super) fn caveat(&self, held_out: bool) -> Option<String> {
+        let measured = self.counted().filter(|entry| entry.reached(held_out).is_some());
+        let prompts: Vec<&Returned> = measured.filter_map(|entry| entry.returned.as_ref()).collect();
+        let over = prompts.iter().filter(|prompt| !prompt.feasibility.is_borne_out());
+        let (of, ended, over) = (prompts.len(), self.ended(), over.count());
+        let few = (1..ended).contains(&of).then(|| format!("{of} of {ended} seeds"));
+        let over = (over > 0).then(|| format!("{over} over a threshold"));
+        let words: Vec<String> = few.into_iter().chain(over).collect();
+        (!words.is_empty()).then(|| format!("({})", words.join(", ")))
     }
 
     /// The objective of what its runs returned, with the standard error over seeds.
@@ -331,21 +353,25 @@ mod tests {
 
     #[test]
     fn runs_of_one_study_are_grouped_by_method_where_seeds_differ() {
-        let mut race = [
-            study("capo", 0),
-            study("gepa", 0),
-            study("capo", 1),
-            study("gepa", 1),
-        ];
-        race[3].budget.rollouts = Some(9);
-        let groups = by_method(&race).unwrap();
+        let race = |change: &dyn Fn(&mut [Study; 4])| {
+            let of = |(method, seed)| study(method, seed);
+            let mut race = [("capo", 0), ("gepa", 0), ("capo", 1), ("gepa", 1)].map(of);
+            change(&mut race);
+            race.map(Some)
+        };
+        let mut all = race(&|race| race[3].budget.rollouts = Some(9));
+        let groups = by_method(&all).unwrap();
         assert_eq!(groups, [("capo".into(), vec![0, 2]), ("gepa".into(), vec![1, 3])]);
-        assert_eq!(by_method(&race[..2]), None, "one seed each is no race");
-        let mut other = race.clone();
-        other[1].constraints[0].threshold = Some(0.1);
+        assert_eq!(by_method(&all[..2]).unwrap().len(), 2, "one seed each");
+        assert_eq!(by_method(&all[..1]), None);
+        // One was deleted.
+        all[0] = None;
+        let groups = by_method(&all).unwrap();
+        assert_eq!(groups, [("gepa".into(), vec![1, 3]), ("capo".into(), vec![2])]);
+        let other = race(&|race| race[1].constraints[0].threshold = Some(0.1));
         assert_eq!(by_method(&other), None, "another study");
-        race[2].study.seed = 0;
-        assert_eq!(by_method(&race), None, "a seed twice");
+        let twice = race(&|race| race[2].study.seed = 0);
+        assert_eq!(by_method(&twice), None, "a seed twice");
     }
 
     #[test]
@@ -385,6 +411,32 @@ mod tests {
     }
 
     #[test]
+    fn a_mean_says_of_how_many_seeds_it_is_and_how_many_prompts_are_over_a_threshold() {
+        let mut lane = Lane {
+            method: "GEPA".into(),
+            entries: (0..3).map(|seed| entry(seed, Standing::Ended, 9, &[])).collect(),
+        };
+        assert_eq!((lane.ended(), lane.caveat(true)), (3, None), "there is no mean");
+        for (entry, holds) in lane.entries[..2].iter_mut().zip([true, false]) {
+            entry.returned = Some(Returned {
+                prompt: "Be kind.".into(),
+                feasibility: Feasibility {
+                    search: true,
+                    held_out: Some(holds),
+                    certified: None,
+                },
+                held_out: Some(0.5),
+            });
+        }
+        assert_eq!(
+            lane.caveat(true).as_deref(),
+            Some("(2 of 3 seeds, 1 over a threshold)")
+        );
+        lane.entries.truncate(1);
+        assert_eq!(lane.caveat(true), None);
+    }
+
+    #[test]
     fn a_run_is_read_as_far_as_it_went() {
         let state = fixture::finished();
         let course = course(&state, &Series::new(&state).unwrap().rounds);
@@ -397,6 +449,8 @@ mod tests {
         assert_eq!(doing(&Phase::Queued(None), &none), ("queued", Standing::Going));
         let paused = Phase::Paused(Pause::Asked);
         assert_eq!(doing(&paused, &none), ("paused", Standing::Going));
+        let never_begun = Phase::Paused(Pause::Stopped);
+        assert_eq!(doing(&never_begun, &none), ("stopped", Standing::LeftOut));
         let failed = Phase::Failed(String::new());
         assert_eq!(doing(&failed, &none), ("broke off", Standing::LeftOut));
     }

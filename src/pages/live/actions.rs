@@ -81,7 +81,11 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
             branching.set(true);
         }
     });
-    let ask = move |_| open_dialog(stop);
+    let ask = move |_| match run.phase.get_untracked() {
+        // There is nothing to lose.
+        Phase::Queued(_) if !run.is_on_server() => run.pause(Pause::Stopped),
+        _ => open_dialog(stop),
+    };
     let goes_on = move || match next.get() {
         Next::Resume => view! {
             <button type="button" class="primary" disabled=move || busy.get() on:click=move |_| resume()>

@@ -12,7 +12,7 @@ use super::on_server::{OnServer, merged};
 use super::rows::{Row, State};
 use crate::components::{every, may_order};
 use crate::frame::imports::Imports;
-use crate::live::{Run, Runs};
+use crate::live::{Phase, Run, Runs};
 use crate::storage::{RunList, RunRecord, lock, mirror_id};
 use crate::team::{Server, Team};
 
@@ -110,7 +110,9 @@ impl Listed {
             if is_due && goes_on(&[State::OnServer, State::Queued]) {
                 ticks.set_value(0);
                 listed.ask_server(true, 0);
-            } else if goes_on(&[State::Running, State::InAnotherTab]) || !runs.running().is_empty() {
+            } else if goes_on(&[State::Running, State::InAnotherTab, State::InTurn])
+                || !runs.running().is_empty()
+            {
                 listed.refresh();
             }
         };
@@ -217,11 +219,16 @@ impl Listed {
                 read => read,
             };
             let running: BTreeSet<String> = self.runs.running().iter().map(Run::id).collect();
+            let opened = self.runs.opened();
+            let queued = opened
+                .iter()
+                .filter(|run| matches!(run.phase.get_untracked(), Phase::Queued(_)));
+            let queued: BTreeSet<String> = queued.map(Run::id).collect();
             let rows = read.map(|listed| -> Vec<Row> {
                 self.newer.set(listed.newer);
                 let rows = merged(listed.runs, there)
                     .into_iter()
-                    .map(|record| Row::new(record, &running, &held));
+                    .map(|record| Row::new(record, &running, &queued, &held));
                 rows.collect()
             });
             if let Ok(rows) = &rows {

@@ -18,6 +18,8 @@ pub(super) enum State {
     Running,
     /// It goes on in another tab.
     InAnotherTab,
+    /// It waits in this tab for its turn.
+    InTurn,
     /// It waits on the server.
     Queued,
     /// It goes on there.
@@ -51,8 +53,13 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A run of which this tab knows whether it is among those `running` here, or `held` by some tab.
-    pub(super) fn new(record: RunRecord, running: &BTreeSet<String>, held: &BTreeSet<String>) -> Self {
+    /// A run of which this tab knows whether it is among those `running` or `queued` here, or `held` by some tab.
+    pub(super) fn new(
+        record: RunRecord,
+        running: &BTreeSet<String>,
+        queued: &BTreeSet<String>,
+        held: &BTreeSet<String>,
+    ) -> Self {
         let stage = record.server.as_ref().map(|server| server.stage);
         let state = match record.status {
             _ if stage == Some(RunStage::Queued) => State::Queued,
@@ -60,6 +67,7 @@ impl Row {
             RunStatus::Paused if stage.is_some() => State::Paused,
             RunStatus::Ended(status) if stage.is_some() => State::Ended(status),
             _ if running.contains(&record.id) => State::Running,
+            _ if queued.contains(&record.id) => State::InTurn,
             _ if held.contains(&record.id) => State::InAnotherTab,
             RunStatus::Running => State::Interrupted,
             RunStatus::Paused => State::Paused,
@@ -74,6 +82,7 @@ impl Row {
             _ if !may => Next::Open,
             State::Running
             | State::InAnotherTab
+            | State::InTurn
             | State::Queued
             | State::OnServer
             | State::Ended(Status::Feasible | Status::Infeasible) => Next::Open,
@@ -115,6 +124,7 @@ impl State {
         match self {
             Self::Running => "running",
             Self::InAnotherTab => "running in another tab",
+            Self::InTurn => "queued",
             Self::Queued => "queued on the server",
             Self::OnServer => "running on the server",
             Self::Interrupted => "interrupted",
@@ -128,7 +138,7 @@ impl State {
         match self {
             Self::Running | Self::InAnotherTab | Self::OnServer => "live",
             Self::Interrupted | Self::Ended(Status::Failed) => "tag alert",
-            Self::Queued | Self::Paused | Self::Ended(_) => "tag plain",
+            Self::InTurn | Self::Queued | Self::Paused | Self::Ended(_) => "tag plain",
         }
     }
 }
@@ -250,8 +260,9 @@ mod tests {
             notes: <_>::default(),
         };
         let here = BTreeSet::from(["here".to_owned()]);
+        let waits = BTreeSet::from(["waits".to_owned()]);
         let held = BTreeSet::from(["here".to_owned(), "there".to_owned()]);
-        Row::new(record, &here, &held)
+        Row::new(record, &here, &waits, &held)
     }
 
     #[test]
@@ -263,6 +274,8 @@ mod tests {
             (there.state.words(), there.next(true)),
             ("running in another tab", Next::Open)
         );
+        let waits = row("waits", RunStatus::Running, None, None, 0.0);
+        assert_eq!((waits.state.words(), waits.next(true)), ("queued", Next::Open));
         let mut piloted = row("a", RunStatus::Paused, None, None, 0.0);
         assert_eq!(piloted.next(true), Next::Resume(3));
         piloted.record.progress.by_round.clear();
@@ -289,7 +302,8 @@ mod tests {
                 revision: 0,
                 is_of_training: false,
             });
-            Row::new(record, &BTreeSet::new(), &BTreeSet::from(["there".to_owned()]))
+            let nowhere = BTreeSet::new();
+            Row::new(record, &nowhere, &nowhere, &BTreeSet::from(["there".to_owned()]))
         };
         let running = on_server("there", RunStage::Running, RunStatus::Running);
         assert_eq!((running.state, running.next(true)), (State::OnServer, Next::Open));

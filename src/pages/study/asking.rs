@@ -70,14 +70,17 @@ pub(super) struct Duplicates {
     ticket: u64,
 }
 
+/// What a study costs at most, or what is wrong with it; none while it is worked out.
+pub(super) type Forecasted = Option<Result<Value, String>>;
+
 /// A worker that is asked, and its latest answers. Clones are the same.
 #[derive(Clone, Copy)]
 pub(super) struct Asking {
     inner: StoredValue<Inner, LocalStorage>,
     /// What the latest workload measures; none before it was first looked at.
     pub(super) looked: RwSignal<Option<Looked>>,
-    /// The forecast of the latest draft, or what is wrong with it; none while it is made.
-    pub(super) forecast: RwSignal<Option<Result<Value, String>>>,
+    /// The forecast of the latest draft.
+    pub(super) forecast: RwSignal<Forecasted>,
     /// The latest test of each role's own model.
     pub(super) tests: RwSignal<BTreeMap<Role, Test>>,
     /// The latest test of the workload's own agent.
@@ -95,6 +98,8 @@ struct Inner {
     /// The ticket of the forecast that counts.
     awaited: u64,
     rest: Option<Timeout>,
+    /// Where the answers about other studies go, by their tickets.
+    others: BTreeMap<u64, RwSignal<Forecasted>>,
     /// The same of the look at the workload.
     look_awaited: u64,
     look_rest: Option<Timeout>,
@@ -147,6 +152,15 @@ impl Asking {
         };
         self.inner
             .update_value(|inner| inner.rest = Some(Timeout::new(REST, ask)));
+    }
+
+    /// Asks what a study beside the draft costs at most, and has the answer put there.
+    pub(super) fn forecast_other(self, study: String, files: DataFiles, answer: RwSignal<Forecasted>) {
+        let ticket = self.ticket();
+        self.inner.update_value(|inner| {
+            inner.others.insert(ticket, answer);
+        });
+        self.tell_of(files, &Order::Forecast { ticket, study });
     }
 
     /// Says that there is nothing to forecast.
@@ -252,9 +266,13 @@ impl Asking {
     fn hear(self, report: Report) {
         match report {
             Report::Forecast { ticket, forecast } => {
-                let counts = self.inner.try_with_value(|inner| inner.awaited == ticket);
-                if counts == Some(true) {
-                    self.forecast.set(Some(forecast.map(|forecast| *forecast)));
+                let to = self.inner.try_update_value(|inner| {
+                    let other = inner.others.remove(&ticket);
+                    other.or((inner.awaited == ticket).then_some(self.forecast))
+                });
+                if let Some(to) = to.flatten() {
+                    // Whoever asked may be gone by now.
+                    let _ = to.try_set(Some(forecast.map(|forecast| *forecast)));
                 }
             }
             Report::Looked { ticket, looked } => {
@@ -284,10 +302,14 @@ impl Asking {
 
     /// The worker stopped: whatever was asked of it stays without an answer.
     fn failed(self, message: &str) {
-        self.inner.update_value(|inner| {
+        let others = self.inner.try_update_value(|inner| {
             inner.worker = None;
             inner.sent.clear();
+            std::mem::take(&mut inner.others)
         });
+        for other in others.into_iter().flat_map(BTreeMap::into_values) {
+            let _ = other.try_set(Some(Err(message.to_owned())));
+        }
         self.duplicates.set(None);
         self.forecast.set(Some(Err(message.to_owned())));
         self.looked.update(|looked| {

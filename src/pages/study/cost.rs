@@ -135,18 +135,22 @@ fn lines(forecast: Option<&Value>, candidates: Option<u64>) -> Vec<Line> {
     ]
 }
 
-/// What so many runs take at most together, if each takes what was forecast.
-pub(super) fn together(forecast: &Value, runs: usize) -> String {
-    let most = |of: &str| Some(forecast[of].as_f64()? * runs as f64);
-    let counts = [("rollouts", "rollouts"), ("calls", "model calls")];
-    let mut bounds: Vec<String> = counts
-        .into_iter()
-        .filter_map(|(of, words)| Some(format!("{} {words}", format::count(most(of)? as u64))))
-        .collect();
-    bounds.push(most("usd").map_or_else(
-        || "dollars without a bound".to_owned(),
-        |usd| format::dollars(Some(usd)),
-    ));
+/// What studies with these forecasts take at most together, each so many times.
+pub(super) fn together(forecasts: &[Value], times: u64) -> String {
+    let bound = |of: &str, words: &str| {
+        let most: Option<f64> = forecasts.iter().map(|forecast| forecast[of].as_f64()).sum();
+        match most.map(|most| most * times as f64) {
+            None => format!("{words} without a bound"),
+            Some(usd) if of == "usd" => format::dollars(Some(usd)),
+            Some(most) => format!("{} {words}", format::count(most as u64)),
+        }
+    };
+    let bounds = [
+        ("rollouts", "rollouts"),
+        ("calls", "model calls"),
+        ("usd", "dollars"),
+    ];
+    let bounds = bounds.map(|(of, words)| bound(of, words));
     format!("Together at most {}", format::listed(&bounds))
 }
 
@@ -221,13 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn runs_together_take_so_many_times_as_much_as_one() {
+    fn runs_together_take_the_sum_of_what_each_takes_at_most() {
+        let priced = |rollouts: Option<u64>| json!({ "rollouts": rollouts, "calls": 10, "usd": 0.5 });
         assert_eq!(
-            together(&forecast(), 4),
-            "Together at most 12,456 rollouts, 80,000 model calls and dollars without a bound"
+            together(&[forecast(), priced(Some(86))], 4),
+            "Together at most 12,800 rollouts, 80,040 model calls and dollars without a bound"
         );
-        let priced = json!({ "rollouts": null, "calls": 10, "usd": 0.5 });
-        assert_eq!(together(&priced, 3), "Together at most 30 model calls and $1.50");
+        assert_eq!(
+            together(&[priced(None), priced(Some(9))], 3),
+            "Together at most rollouts without a bound, 60 model calls and $3.00"
+        );
     }
 
     #[test]

@@ -10,19 +10,22 @@ use leptos::html::Dialog;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
+use serde_json::Value;
 use wasm_bindgen_futures::spawn_local;
 
+use super::asking::Forecasted;
 use super::cost;
 use super::draft::Draft;
 use super::form::Form;
 use super::on_server::OnServer;
 use super::prices;
+use super::problem::Problem;
 use super::readiness;
 use super::start::new_run;
 use crate::components::{FieldError, Message, close_dialog, open_dialog};
 use crate::format;
+use crate::keys::Keys;
 use crate::live::{NewRun, Run, Runs};
-use crate::studies;
 
 /// Seeds of each method unless another number is typed, and at most.
 const SEEDS: (u64, u64) = (3, 10);
@@ -36,7 +39,7 @@ pub(super) fn Race(
     cannot_run: Signal<bool>,
 ) -> impl IntoView {
     let node = NodeRef::<Dialog>::new();
-    let is_open = RwSignal::new(false);
+    let (is_open, sending) = (RwSignal::new(false), RwSignal::new(false));
     let ask = move |_| {
         is_open.set(true);
         // Once its fields are there.
@@ -46,39 +49,106 @@ pub(super) fn Race(
         <button type="button" disabled=move || cannot_run.get() aria-describedby="start-why" on:click=ask>
             "Race methods…"
         </button>
-        <dialog node_ref=node aria-labelledby="race-title" on:close=move |_| is_open.set(false)>
+        <dialog
+            node_ref=node
+            aria-labelledby="race-title"
+            on:close=move |_| is_open.set(false)
+            on:cancel=move |event: web_sys::Event| {
+                if sending.get_untracked() {
+                    event.prevent_default();
+                }
+            }
+        >
             <Show when=move || is_open.get()>
-                <Asked node on_server/>
+                <Asked node on_server sending/>
             </Show>
         </dialog>
     }
 }
 
+/// A method that is offered.
+#[derive(Clone, Copy)]
+struct Offer {
+    entry: &'static methods::Entry,
+    /// What a run of it takes at most.
+    forecast: RwSignal<Forecasted>,
+    /// What of the study does not fit it, in words.
+    unfit: Memo<Option<String>>,
+}
+
+impl Offer {
+    fn new(form: Form, on_server: OnServer, entry: &'static methods::Entry) -> Self {
+        let study = Memo::new(move |_| {
+            let with_keys = on_server.project().is_none();
+            form.draft
+                .with(|draft| variant(form, draft, entry.name, 0, with_keys))
+        });
+        let forecast = RwSignal::new(None);
+        Effect::new(move |_| {
+            forecast.set(None);
+            let toml = study.with(|study| study.as_ref().ok()?.to_toml().ok());
+            if let Some(toml) = toml {
+                let files = form.draft.with_untracked(|draft| draft.files.clone());
+                form.asking.forecast_other(toml, files, forecast);
+            }
+        });
+        Self {
+            entry,
+            forecast,
+            unfit: Memo::new(move |_| {
+                let unfit = study.with(|study| study.as_ref().err().cloned());
+                unfit.or_else(|| forecast.with(|forecast| refused(forecast.as_ref()?)))
+            }),
+        }
+    }
+}
+
+/// Why a study with this forecast is not worth a run, in words.
+fn refused(forecast: &Result<Value, String>) -> Option<String> {
+    match forecast {
+        Ok(forecast) => forecast["too_small"].as_str().map(str::to_owned),
+        Err(message) => Some(Problem::of_text(message).message),
+    }
+}
+
 #[component]
-fn Asked(node: NodeRef<Dialog>, on_server: OnServer) -> impl IntoView {
+fn Asked(
+    node: NodeRef<Dialog>,
+    on_server: OnServer,
+    /// Whether the runs are on their way to the server.
+    sending: RwSignal<bool>,
+) -> impl IntoView {
     let (form, runs) = (expect_context::<Form>(), expect_context::<Runs>());
     let navigate = use_navigate();
     let own = form
         .draft
         .with_untracked(|draft| draft.study.study.method.clone());
-    let chosen = RwSignal::new(BTreeSet::from([own.clone()]));
+    let offers: Vec<Offer> = methods::ALL
+        .iter()
+        .map(|entry| Offer::new(form, on_server, entry))
+        .collect();
+    let of_methods = StoredValue::new(offers.clone());
+    let ticked = RwSignal::new(BTreeSet::from([own.clone()]));
+    let chosen = Memo::new(move |_| {
+        let mut chosen = ticked.get();
+        of_methods.with_value(|offers| {
+            for offer in offers.iter().filter(|offer| offer.unfit.with(Option::is_some)) {
+                chosen.remove(offer.entry.name);
+            }
+        });
+        chosen
+    });
     let typed = RwSignal::new(SEEDS.0.to_string());
     let failed = RwSignal::new(None::<String>);
-    let sending = RwSignal::new(false);
     let seeds = Memo::new(move |_| typed.with(|typed| seeds(typed)));
     let count = move || chosen.with(BTreeSet::len) * seeds.get().map_or(0, |seeds| seeds as usize);
-    let method = move |entry: &'static methods::Entry| {
-        let unfit = Memo::new(move |_| {
-            let with_keys = on_server.project().is_none();
-            form.draft
-                .with(|draft| variant(form, draft, entry.name, 0, with_keys).err())
-        });
+    let method = move |Offer { entry, unfit, .. }| {
         let choose = move |event| {
             let is_chosen = event_target_checked(&event);
-            chosen.update(|chosen| {
-                chosen.remove(entry.name);
+            ticked.update(|ticked| {
+                ticked.remove(entry.name);
                 if is_chosen {
-                    chosen.insert(entry.name.to_owned());
+                    ticked.insert(entry.name.to_owned());
                 }
             });
         };
@@ -100,14 +170,16 @@ fn Asked(node: NodeRef<Dialog>, on_server: OnServer) -> impl IntoView {
             </label>
         }
     };
-    let title = studies::method_name(&own);
     let spend = move || {
-        let forecast = form.asking.forecast.get().and_then(Result::ok)?;
-        let count = Some(count()).filter(|count| *count > 1)?;
-        let together = cost::together(&forecast, count);
-        Some(format!(
-            "{together}: {count} times what a run of {title} takes at most."
-        ))
+        let seeds = seeds.get().ok().filter(|_| count() > 1)?;
+        let forecasts: Option<Vec<Value>> = of_methods.with_value(|offers| {
+            let all = offers
+                .iter()
+                .filter(|offer| chosen.with(|chosen| chosen.contains(offer.entry.name)));
+            all.map(|offer| offer.forecast.get()?.ok()).collect()
+        });
+        let together = cost::together(&forecasts?, seeds);
+        Some(format!("{together}: the sum of what each run takes at most."))
     };
     let start = move |event: SubmitEvent| {
         event.prevent_default();
@@ -140,7 +212,8 @@ fn Asked(node: NodeRef<Dialog>, on_server: OnServer) -> impl IntoView {
             );
         };
         let Some(project) = project else {
-            return compare(runs.begin_in_turn(all).iter().map(Run::id).collect());
+            let begun = runs.begin_in_turn(all, move || form.keys.now());
+            return compare(begun.iter().map(Run::id).collect());
         };
         spawn_local(async move {
             let mut ids = Vec::new();
@@ -172,7 +245,7 @@ fn Asked(node: NodeRef<Dialog>, on_server: OnServer) -> impl IntoView {
             </p>
             <fieldset class="field">
                 <legend>"Methods"</legend>
-                {methods::ALL.iter().map(method).collect_view()}
+                {offers.into_iter().map(method).collect_view()}
             </fieldset>
             <div class="field narrow">
                 <label for="race-seeds">"Seeds of each"</label>
@@ -180,6 +253,7 @@ fn Asked(node: NodeRef<Dialog>, on_server: OnServer) -> impl IntoView {
                     id="race-seeds"
                     inputmode="numeric"
                     prop:value=move || typed.get()
+                    aria-invalid=move || seeds.with(Result::is_err).then_some("true")
                     aria-describedby="race-seeds-wrong"
                     on:input=move |event| typed.set(event_target_value(&event))
                 />
@@ -188,7 +262,7 @@ fn Asked(node: NodeRef<Dialog>, on_server: OnServer) -> impl IntoView {
             <p class="reading">{spend}</p>
             {move || failed.get().map(|what| view! { <Message what/> })}
             <footer>
-                <button type="button" on:click=move |_| close_dialog(node)>
+                <button type="button" disabled=move || sending.get() on:click=move |_| close_dialog(node)>
                     "Cancel"
                 </button>
                 <button
@@ -198,6 +272,7 @@ fn Asked(node: NodeRef<Dialog>, on_server: OnServer) -> impl IntoView {
                     aria-disabled=move || sending.get().then_some("true")
                 >
                     {move || match count() {
+                        _ if sending.get() => "Sending them to the server…".to_owned(),
                         0 | 1 => "Start two runs or more".to_owned(),
                         count => format!("Start {count} runs"),
                     }}
@@ -257,8 +332,8 @@ fn all(
     let run = |further: u64, entry: &methods::Entry| {
         let study = untrack(|| variant(form, &draft, entry.name, further, with_keys));
         let study = study.map_err(|why| format!("{}: {why}", entry.title))?;
-        let keys = untrack(|| form.allowed_keys(&study));
-        let new = new_run(&study, draft.named_files(), keys, None)?;
+        // The keys are those of the moment at which it begins.
+        let new = new_run(&study, draft.named_files(), Keys::new(), None)?;
         Ok(NewRun {
             name: format!("{}, {}, seed {}", new.name, entry.title, study.study.seed),
             ..new
@@ -273,6 +348,8 @@ fn all(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -287,6 +364,15 @@ mod tests {
         unfit.study.method.insert("parents".into(), 0.into());
         assert!(with_method(&unfit, "capo", 0).unwrap_err().contains("Parents"));
         assert!(with_method(&unfit, "gepa", 0).is_ok());
+    }
+
+    #[test]
+    fn what_a_forecast_alone_finds_does_not_fit() {
+        let small = json!({ "rollouts": 9, "too_small": "It is too small." });
+        assert_eq!(refused(&Ok(small)).as_deref(), Some("It is too small."));
+        let wrong = Err("budget: needs `usd`".to_owned());
+        assert_eq!(refused(&wrong).as_deref(), Some("Needs usd."));
+        assert_eq!(refused(&Ok(json!({ "rollouts": 9 }))), None);
     }
 
     #[test]

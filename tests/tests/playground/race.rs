@@ -30,7 +30,7 @@ async fn two_methods_with_two_seeds_each_are_one_chart_one_table_and_one_bill() 
     browser.type_in("Seeds of each", "2").await;
     browser.until_shown("Together at most 1,600 rollouts").await;
     browser
-        .until_shown("4 times what a run of CAPO takes at most.")
+        .until_shown("the sum of what each run takes at most.")
         .await;
     browser.click("Start 4 runs").await;
 
@@ -43,6 +43,14 @@ async fn two_methods_with_two_seeds_each_are_one_chart_one_table_and_one_bill() 
         .await;
     assert_eq!(browser.js(RUNS).await, 4);
     browser.until_shown("Help desk, GEPA, seed 1").await;
+    browser.click("Runs").await;
+    browser
+        .until("they wait in the list, too", async || {
+            browser.text("table.runs").await.contains("queued")
+        })
+        .await;
+    assert!(!browser.text("table.runs").await.contains("Resume"));
+    browser.js("history.back(); return true").await;
     browser
         .until("all have ended", async || {
             let shown = browser.text(methods).await;
