@@ -38,6 +38,8 @@ pub fn PushToTeam(
             Phase::Resting | Phase::Paused(_) | Phase::Failed(_)
         );
         rests
+            // The server would take it for a search.
+            && run.check().is_none()
             && team.has_accounts()
             && !run.is_on_server()
             && !team.workplaces().is_empty()

@@ -57,6 +57,9 @@ pub fn RunNotices(
         }
         Phase::Paused(Pause::Asked) => Some("Paused. Calls under way were finished and counted."),
         Phase::Paused(Pause::NoNetwork) => Some("No network. Paused; goes on by itself when it returns."),
+        Phase::Paused(Pause::Stopped) if run.check().is_some() => {
+            Some("Stopped. What was measured is kept; the run can be resumed.")
+        }
         Phase::Paused(Pause::Stopped) => {
             Some("Stopped. The best prompt so far is kept; the run can be resumed.")
         }

@@ -256,7 +256,7 @@ impl Run {
         let checked = |record: &Option<RunRecord>| match record.as_ref()? {
             RunRecord {
                 check: Some(_),
-                status: RunStatus::Ended(status @ (Status::Feasible | Status::Infeasible)),
+                status: RunStatus::Ended(status @ (Status::Feasible | Status::Infeasible | Status::Budget)),
                 ..
             } => Some(*status),
             _ => None,

@@ -7,7 +7,7 @@ use capo_core::reading::comparison::{self, Difference, PromptOf};
 use capo_core::reading::examples::Examples;
 use capo_core::reading::{in_force, lineage, measured, metrics};
 use capo_core::run_state::RunState;
-use capo_core::study::Study;
+use capo_core::study::{Rounds, Study};
 use capo_core::usage::Usage;
 use capo_core::workload::Split;
 use capo_models::prices::Cached;
@@ -30,7 +30,8 @@ pub fn study(state: &RunState) -> Option<Study> {
             study.models.insert(role, table);
         }
     }
-    // Nobody rewrites anything.
+    // Nobody rewrites anything, round by round or until a budget is spent.
+    study.study.rounds = Rounds::default();
     study
         .models
         .retain(|role, _| !matches!(role, Role::Critic | Role::Rewriter));
@@ -49,7 +50,8 @@ pub fn rollouts(state: &RunState, check: &Check) -> u64 {
     prompts * check.examples as u64 * u64::from(repeats)
 }
 
-/// What a check may spend: its rollouts, and of dollars what the run might, where they can be counted.
+/// What a check may spend: its rollouts, and of calls, tokens and dollars what the run might, the last where they can be
+/// counted.
 pub fn budget(state: &RunState, study: &Study, check: &Check) -> Budget {
     let is_priced = study
         .models
@@ -58,11 +60,13 @@ pub fn budget(state: &RunState, study: &Study, check: &Check) -> Budget {
     Budget {
         rollouts: Some(rollouts(state, check)),
         usd: state.budget().usd.filter(|_| is_priced),
-        ..Budget::default()
+        seconds: None,
+        ..state.budget()
     }
 }
 
-/// What it is expected to take under the agent of a study, by what rollouts of the run took.
+/// What it is expected to take under the agent of a study, by what rollouts of the run took, and at most in
+/// dollars.
 pub fn expected(state: &RunState, study: &Study, check: &Check) -> Option<String> {
     let rollouts = rollouts(state, check);
     let (mut usage, mut known) = (Usage::default(), 0);
@@ -77,9 +81,11 @@ pub fn expected(state: &RunState, study: &Study, check: &Check) -> Option<String
     let own = price.map(|price| price.of(agent.input_tokens, Cached::default(), agent.output_tokens));
     let others = usage.iter().filter(|(role, _)| *role != Role::Agent);
     let usd: Option<f64> = others.map(|(_, usage)| usage.usd).chain([own]).sum();
+    let most = budget(state, study, check).usd;
+    let most = most.map(|usd| format!(" It stops at {}, as the run.", format::dollars(Some(usd))));
     let scaled = |value: u64| (of_all * value as f64).round() as u64;
     Some(format!(
-        "By what rollouts took in this run, {} are expected to take {} calls, {} tokens and {}.",
+        "By what rollouts took in this run, {} are expected to take {} calls, {} tokens and {}.{}",
         format::count(rollouts),
         format::count(scaled(total.calls)),
         format::tokens(scaled(total.tokens())),
@@ -87,6 +93,7 @@ pub fn expected(state: &RunState, study: &Study, check: &Check) -> Option<String
             || "an unknown number of dollars".to_owned(),
             |usd| format::dollars(Some(of_all * usd))
         ),
+        most.unwrap_or_default(),
     ))
 }
 
@@ -125,16 +132,33 @@ pub fn rows(state: &RunState, check: &Check) -> Vec<MetricRow> {
     metrics::of_study(state).into_iter().map(row).collect()
 }
 
-/// The prompt under the model minus itself in the run that returned it; none unless every held-out example was measured.
+/// The prompt under the model minus itself in the run that returned it, on the held-out examples that the check measured.
 pub fn differences(state: &RunState, run: &RunState, check: &Check) -> Vec<Difference> {
     let candidate = CandidateId::of(&check.prompt);
     let [here, there] = [state, run].map(|state| PromptOf { state, candidate });
-    comparison::differences(here, there, Split::Evaluate).metrics
+    comparison::differences_on_shared(here, there, Split::Evaluate).metrics
+}
+
+/// The prompt minus the seed prompt, both under the model; none where they are the same.
+pub fn against_seed(state: &RunState, check: &Check) -> Vec<Difference> {
+    let candidate = CandidateId::of(&check.prompt);
+    let seed = PromptOf::seed(state).filter(|seed| seed.candidate != candidate);
+    let found = seed
+        .map(|seed| comparison::differences_on_shared(PromptOf { state, candidate }, seed, Split::Evaluate));
+    found.unwrap_or_default().metrics
+}
+
+/// The prompt of a check, if it is not the one that the run returned last.
+pub fn earlier(run: &RunState, check: &Check) -> Option<CandidateId> {
+    let candidate = CandidateId::of(&check.prompt);
+    let returned = run.finished()?.best?;
+    (returned != candidate).then_some(candidate)
 }
 
 #[cfg(test)]
 mod tests {
     use capo_core::journal::Event;
+    use capo_core::study::UntilBudget;
     use serde_json::json;
 
     use super::*;
@@ -149,7 +173,13 @@ mod tests {
         begun.study.constraints[0].relative_to_seed = Some(0.5);
         let rewriter = json!({ "provider": "openai", "model": "gpt-5-mini" });
         begun.study.models.insert(Role::Rewriter, rewriter);
-        begun.study.budget.usd = Some(3.0);
+        begun.study.study.rounds = Rounds::Open(UntilBudget::UntilBudget);
+        begun.study.budget = Budget {
+            calls: Some(20_000),
+            usd: Some(3.0),
+            seconds: Some(60.0),
+            ..Budget::default()
+        };
         for event in &mut events {
             if let Event::Rollout(rollout) = event {
                 let agent = rollout.usage.role(Role::Agent);
@@ -164,6 +194,7 @@ mod tests {
             examples: 5,
         };
         let mut study = study(&state).unwrap();
+        study = study.checked().unwrap();
         let roles: Vec<Role> = study.models.keys().copied().collect();
         assert_eq!(roles, [Role::Agent, Role::User]);
         let first = &study.constraints[0];
@@ -173,18 +204,19 @@ mod tests {
         study.models.insert(Role::Agent, agent("gpt-5-mini"));
         let of = |study: &Study, check: &Check| {
             let budget = budget(&state, study, check);
+            assert_eq!((budget.calls, budget.seconds), (Some(20_000), None));
             (budget.rollouts, budget.usd)
         };
         assert_eq!(of(&study, &check), (Some(10), Some(3.0)));
         let words = expected(&state, &study, &check).unwrap();
         assert!(
-            words.contains(" 10 are expected") && words.contains('$'),
+            words.contains(" 10 are expected") && words.ends_with(" It stops at $3.00, as the run."),
             "{words}"
         );
         study.models.insert(Role::Agent, agent("unheard of"));
         assert_eq!(of(&study, &check), (Some(10), None));
         let words = expected(&state, &study, &check).unwrap();
-        assert!(words.contains("unknown number of dollars"), "{words}");
+        assert!(words.ends_with("unknown number of dollars."), "{words}");
         check.prompt = study.prompt.text.clone().unwrap();
         assert_eq!(of(&study, &check).0, Some(5));
     }
@@ -216,5 +248,35 @@ mod tests {
         );
         let same = differences(&state, &state, &check);
         assert!(!same.is_empty() && same.iter().all(|one| one.paired.mean == 0.0));
+    }
+
+    #[test]
+    fn a_check_of_fewer_examples_is_paired_on_those() {
+        let mut events = events(|_| {}, None);
+        let run = fold(&events);
+        let best = run.finished().unwrap().best.unwrap();
+        let mut check = Check {
+            of: "r".into(),
+            prompt: run.candidate(&best).unwrap().prompt.to_string(),
+            examples: 3,
+        };
+        let among = check.among(run.study().unwrap().workloads["desk"].evaluate.clone());
+        events.retain(|event| match event {
+            Event::Rollout(rollout) => among.contains(&rollout.example),
+            Event::Finished(_) => false,
+            _ => true,
+        });
+        let state = fold(&events);
+        let same = differences(&state, &run, &check);
+        assert!(same.iter().all(|one| one.paired.n == 3 && one.paired.mean == 0.0));
+        let seed = against_seed(&state, &check);
+        assert_eq!((same.len(), seed.len()), (4, 4));
+        assert!(seed.iter().all(|one| one.paired.n == 3) && seed.iter().any(|one| one.paired.mean != 0.0));
+
+        assert_eq!(earlier(&run, &check), None);
+        check.prompt = run.study().unwrap().study.prompt.text.clone().unwrap();
+        assert_eq!(earlier(&run, &check), Some(CandidateId::of(&check.prompt)));
+        assert_eq!(earlier(&state, &check), None, "the run has returned none yet");
+        assert!(against_seed(&state, &check).is_empty());
     }
 }

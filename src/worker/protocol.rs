@@ -224,9 +224,9 @@ pub enum Report {
     },
     /// The first rollouts that were to be made alone are made, as far as the budget goes.
     Piloted,
-    /// The prompt is measured that was to be.
+    /// The prompt is measured that was to be, as far as the budget goes.
     Checked {
-        /// Whether it keeps every threshold.
+        /// Whether it keeps every threshold, or that the budget is spent.
         status: Status,
     },
     /// The run ended; its last line says how.

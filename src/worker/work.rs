@@ -186,7 +186,7 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
 }
 
 /// Measures the prompt of a check and the seed prompt of its study, what is in the journal not anew; how the former came out
-/// once both are.
+/// once both are, or that the budget is spent.
 async fn measure(
     check: &Check,
     evaluator: Result<Evaluator, RunError>,
@@ -206,6 +206,8 @@ async fn measure(
     Ok(match measured {
         Ok(Some(true)) => (journal, None, Some(Status::Feasible)),
         Ok(_) => (journal, None, Some(Status::Infeasible)),
+        // More of it can be asked for, as of a search.
+        Err(Halt::Budget(_)) => (journal, None, Some(Status::Budget)),
         Err(halt) => (journal, Some(halt), None),
     })
 }

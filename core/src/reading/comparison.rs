@@ -86,9 +86,23 @@ pub struct Differences {
 /// allows mean anything. Values are paired by example. The interval of a pair does not depend on what else is
 /// compared.
 pub fn differences(first: PromptOf<'_>, second: PromptOf<'_>, split: Split) -> Differences {
+    paired(first, second, split, measured::by_example)
+}
+
+/// The same on the examples of the split that both were measured on, however many these are.
+pub fn differences_on_shared(first: PromptOf<'_>, second: PromptOf<'_>, split: Split) -> Differences {
+    paired(first, second, split, |state, candidate, metric, examples| {
+        Some(measured::some_by_example(state, candidate, metric, examples))
+    })
+}
+
+/// Values by example of what was measured.
+type Values = fn(&RunState, &CandidateId, &StudiedMetric, &Examples) -> Option<Vec<(usize, f64)>>;
+
+fn paired(first: PromptOf<'_>, second: PromptOf<'_>, split: Split, measured: Values) -> Differences {
     let values = |of: PromptOf<'_>, name: &str| {
         let metric = metrics::named(of.state, name)?;
-        measured::by_example(
+        measured(
             of.state,
             &of.candidate,
             &metric,

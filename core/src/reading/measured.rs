@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use crate::journal::Origin;
-use crate::journal::run_state::{Row, RunState, SetKey};
+use crate::journal::run_state::{Candidate, Row, RunState, SetKey};
 use crate::reading::examples::Examples;
 use crate::reading::metrics::{self, StudiedMetric};
 use crate::study::estimate::{Estimate, mean_of};
@@ -110,11 +110,22 @@ pub fn by_example(
     examples: &Examples,
 ) -> Option<Vec<(usize, f64)>> {
     let places = examples.places.get(usize::from(metric.workload))?;
+    let found = some_by_example(state, candidate, metric, examples);
+    (found.len() == places.len()).then_some(found)
+}
+
+/// The same of a prompt that was measured on some of the examples, on those.
+pub fn some_by_example(
+    state: &RunState,
+    candidate: &CandidateId,
+    metric: &StudiedMetric,
+    examples: &Examples,
+) -> Vec<(usize, f64)> {
+    let places = examples.places.get(usize::from(metric.workload));
     let values = values(state, candidate, metric, examples);
-    places
-        .iter()
-        .zip(values)
-        .map(|(place, value)| Some((*place, value?)))
+    let found = places.into_iter().flatten().zip(values);
+    found
+        .filter_map(|(place, value)| Some((*place, value?)))
         .collect()
 }
 
@@ -141,6 +152,12 @@ pub fn is_measured(state: &RunState, candidate: &CandidateId, split: Split) -> b
     let estimate =
         objective.and_then(|metric| complete(state, candidate, &metric, &Examples::whole(state, split)));
     estimate.is_some()
+}
+
+/// Whether a journal has prompts that were given to be measured, and no search.
+pub fn is_no_search(state: &RunState) -> bool {
+    let is_given = |(_, candidate): (_, &Candidate)| candidate.origin == Origin::Given;
+    state.rounds().is_empty() && state.finished().is_none() && state.candidates().any(is_given)
 }
 
 /// The prompts that were measured without a search, in their order; none where a search was run over the

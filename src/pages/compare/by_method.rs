@@ -193,10 +193,9 @@ pub(super) fn ByMethod(
 }
 
 fn entry(run: Run, seed: u64) -> Entry {
-    let phase = run.phase.get();
+    let (doing, standing) = doing(&run.phase.get(), run.status());
     run.read(|folded| {
         let state = &folded.state;
-        let (doing, standing) = doing(&phase, state);
         let overview = folded.overview();
         Entry {
             id: run.id(),

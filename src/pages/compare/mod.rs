@@ -308,7 +308,7 @@ fn Summary(
                 Some(studies::method_name(&study.study.study.method))
             })
         };
-        let state = move || run.read(|folded| doing(&run.phase.get(), &folded.state).0);
+        let state = move || doing(&run.phase.get(), run.status()).0;
         let best = move || {
             run.read(|folded| {
                 let quantity = metrics::objective(&folded.state)?.quantity();

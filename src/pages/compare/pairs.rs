@@ -2,6 +2,7 @@
 
 use capo_core::estimate::Estimate;
 use capo_core::reading::comparison::{Difference, PromptOf, comparable, differences};
+use capo_core::reading::measured::is_no_search;
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
 use leptos::prelude::*;
@@ -58,7 +59,15 @@ fn rows(first: Named<'_>, other: Named<'_>) -> Result<Vec<PairRow>, String> {
         let finished = run.state.finished();
         let finished = finished.filter(|finished| !finished.evaluation.is_empty());
         let best = finished.and_then(|finished| Some((finished.best?, finished.evaluation.clone())));
-        best.ok_or_else(|| format!("{} has no held-out figures yet.", run.name))
+        best.ok_or_else(|| {
+            if is_no_search(run.state) {
+                return format!(
+                    "{} searched nothing: it measured a prompt that was given to it.",
+                    run.name
+                );
+            }
+            format!("{} has no held-out figures yet.", run.name)
+        })
     };
     let ((ours, our_means), (theirs, their_means)) = (best(other)?, best(first)?);
     let found = differences(
@@ -202,6 +211,8 @@ fn metric_row(name: &str, row: &PairRow, pairs: &[Pair]) -> impl IntoView + use<
 
 #[cfg(test)]
 mod tests {
+    use capo_core::journal::{CandidateEvent, Event, Origin};
+
     use super::*;
     use crate::run::fixture;
 
@@ -242,5 +253,18 @@ mod tests {
             "{words}"
         );
         assert_eq!(why(&unfinished), "B has no held-out figures yet.");
+
+        let given = events.iter().find_map(|event| match event {
+            Event::Candidate(candidate) => Some(CandidateEvent {
+                origin: Origin::Given,
+                ..candidate.clone()
+            }),
+            _ => None,
+        });
+        let check = fixture::fold(&[events[0].clone(), Event::Candidate(given.unwrap())]);
+        assert_eq!(
+            why(&check),
+            "B searched nothing: it measured a prompt that was given to it."
+        );
     }
 }

@@ -79,8 +79,8 @@ pub(super) enum Standing {
 }
 
 /// What a run is doing, in a word or two.
-pub(super) fn doing(phase: &Phase, state: &RunState) -> (&'static str, Standing) {
-    match (phase, state.finished().map(|finished| finished.status)) {
+pub(super) fn doing(phase: &Phase, ended: Option<Status>) -> (&'static str, Standing) {
+    match (phase, ended) {
         (Phase::Running | Phase::Pausing | Phase::InAnotherTab, _) => ("running", Standing::Going),
         (Phase::Queued(_), _) => ("queued", Standing::Going),
         (Phase::Failed(_), _) => ("broke off", Standing::LeftOut),
@@ -444,14 +444,14 @@ mod tests {
         assert!(course.last().unwrap().0 <= state.ledger().rollouts());
         let returned = Returned::of(&state).unwrap();
         assert!(returned.held_out.is_some() && !returned.prompt.is_empty());
-        assert_eq!(doing(&Phase::Resting, &state), ("finished", Standing::Ended));
-        let none = RunState::default();
-        assert_eq!(doing(&Phase::Queued(None), &none), ("queued", Standing::Going));
+        let ended = Some(Status::Feasible);
+        assert_eq!(doing(&Phase::Resting, ended), ("finished", Standing::Ended));
+        assert_eq!(doing(&Phase::Queued(None), None), ("queued", Standing::Going));
         let paused = Phase::Paused(Pause::Asked);
-        assert_eq!(doing(&paused, &none), ("paused", Standing::Going));
+        assert_eq!(doing(&paused, None), ("paused", Standing::Going));
         let never_begun = Phase::Paused(Pause::Stopped);
-        assert_eq!(doing(&never_begun, &none), ("stopped", Standing::LeftOut));
+        assert_eq!(doing(&never_begun, None), ("stopped", Standing::LeftOut));
         let failed = Phase::Failed(String::new());
-        assert_eq!(doing(&failed, &none), ("broke off", Standing::LeftOut));
+        assert_eq!(doing(&failed, None), ("broke off", Standing::LeftOut));
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use capo_core::ids::CandidateId;
-use leptos::leptos_dom::helpers::{debounce, set_interval_with_handle};
+use leptos::leptos_dom::helpers::debounce;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::{Opened, Side};
-use crate::components::unique_id;
+use crate::components::{every, unique_id};
 use crate::live::Run;
 use crate::storage::{Note, Notes, RunRecord, Storage, StorageError, change_note, is_report};
 
@@ -50,8 +50,7 @@ impl Noted {
                 sides.for_each(|side| noted.read(side.run.id()));
             }
         };
-        let look = set_interval_with_handle(look, EVERY);
-        on_cleanup(move || look.into_iter().for_each(|look| look.clear()));
+        every(|| Some(EVERY), look);
         Some(noted)
     }
 

@@ -1,6 +1,7 @@
 //! Pause, resume, stop, branch, rerun.
 
 use capo_core::journal::Status;
+use capo_core::reading::measured::is_no_search;
 use capo_core::reading::progress::Progress;
 use leptos::ev::SubmitEvent;
 use leptos::html::Dialog;
@@ -26,6 +27,8 @@ enum Next {
     Raise,
     /// It went its whole way: its result.
     Result,
+    /// Its journal is of no search, and nobody here knows what else it was to measure.
+    Nothing,
 }
 
 impl Next {
@@ -58,7 +61,14 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
         is_forbidden.get() || matches!(run.phase.get(), Phase::Pausing | Phase::Opening(..))
     });
     let elsewhere = Memo::new(move |_| run.phase.get() == Phase::InAnotherTab);
-    let next = Memo::new(move |_| Next::after(run.status()));
+    let next = Memo::new(move |_| {
+        let is_no_search = run.check().is_none() && run.read(|folded| is_no_search(&folded.state));
+        if is_no_search {
+            Next::Nothing
+        } else {
+            Next::after(run.status())
+        }
+    });
     let is_piloted = Memo::new(move |_| run.is_piloted());
     let has_rounds = Memo::new(move |_| run.read(|folded| !folded.state.rounds().is_empty()));
     let resume = move || {
@@ -111,6 +121,9 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
             </A>
         }
         .into_any(),
+        Next::Nothing => {
+            view! { <p class="note">"Prompts were measured here, and nothing was searched."</p> }.into_any()
+        }
     };
     view! {
         <div class="row actions">
@@ -191,8 +204,11 @@ fn StopDialog(run: Run, node: NodeRef<Dialog>) -> impl IntoView {
                         "It stops within two seconds. Calls that are not answered by then are given up and counted \
                          by an estimate. "
                     }}
-                    "The best prompt so far is kept, without held-out figures. The run can be resumed later; what was \
-                     answered is not paid again."
+                    {if untrack(|| run.check()).is_some() {
+                        "What was measured is kept. "
+                    } else {
+                        "The best prompt so far is kept, without held-out figures. "
+                    }} "The run can be resumed later; what was answered is not paid again."
                 </p>
                 <footer>
                     <button type="button" autofocus on:click=move |_| close()>

@@ -21,9 +21,9 @@ use self::overview::Overview;
 use self::pool::PoolPlate;
 use self::replay::{ReplayBar, Replaying};
 use self::steer::Steer;
-use crate::components::{Deferred, Plate, RunKeys, RunNotices, page_title, with_run};
+use crate::components::{Deferred, RunKeys, RunNotices, page_title, with_run};
 use crate::live::Run;
-use crate::pages::result::Checked;
+use crate::pages::result::CheckPlate;
 use crate::storage::is_report;
 
 /// The table of the pool takes the whole width when it has columns for more constraints than this.
@@ -38,9 +38,7 @@ pub fn LivePage() -> impl IntoView {
             <RunBar run/>
             <RunNotices run/>
             <RunKeys run/>
-            <Plate letter="A" title=|| "Held-out evaluation">
-                <Checked check=run/>
-            </Plate>
+            <CheckPlate check=run/>
         }
         .into_any(),
     })

@@ -17,7 +17,7 @@ use capo_core::reading::comparison;
 use capo_core::workload::Split;
 use leptos::prelude::*;
 
-pub use self::other_model::Checked;
+pub use self::other_model::CheckPlate;
 
 use self::costs::CostsPlate;
 use self::differences::SeedPlate;
@@ -28,7 +28,7 @@ use self::so_far::SoFar;
 use self::story::StoryPlate;
 use self::trade_off::TradeOffPlate;
 use self::verdict::Verdict;
-use crate::components::{Deferred, Plate, RunHead, RunNotices, page_title, plate_letter, with_run};
+use crate::components::{Deferred, RunHead, RunNotices, page_title, plate_letter, with_run};
 use crate::live::Run;
 use crate::pages::examples::{ByExamplePlate, Side};
 use crate::run::by_example::ByExample;
@@ -51,9 +51,7 @@ pub fn ResultPage() -> impl IntoView {
         Some(_) => view! {
             <RunHead run/>
             <RunNotices run/>
-            <Plate letter="A" title=|| "Held-out evaluation">
-                <Checked check=run/>
-            </Plate>
+            <CheckPlate check=run/>
             <CostsPlate run letter=letter(1, [])/>
         }
         .into_any(),

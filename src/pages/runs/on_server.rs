@@ -74,6 +74,7 @@ pub(super) fn merged(mut kept: Vec<RunRecord>, listed: Vec<RunRecord>) -> Vec<Ru
                 *here = RunRecord {
                     about: std::mem::take(&mut here.about),
                     study: std::mem::take(&mut here.study),
+                    notes: std::mem::take(&mut here.notes),
                     ..there
                 };
             }

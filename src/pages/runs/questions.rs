@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use capo_api::{RunChange, Title};
 use leptos::html::Dialog;
 use leptos::prelude::*;
+use serde_json::json;
 use wasm_bindgen_futures::spawn_local;
 
 use super::listed::Listed;
 use crate::components::{close_dialog, removing_by};
+use crate::download::{Kind, offer};
 use crate::format;
 use crate::live::{Run, Runs};
 use crate::storage::lock::{self, NotHeld};
@@ -118,6 +120,17 @@ pub(super) fn DeleteDialog(
         let on_server = chosen.with(|chosen| chosen.iter().any(|run| run.server.is_some()));
         on_server.then_some(" What is on the server is deleted there, for everybody of its project.")
     };
+    let noted =
+        Memo::new(move |_| chosen.with(|chosen| chosen.iter().map(|run| run.notes.len()).sum::<usize>()));
+    let take = move |_| {
+        let notes = |run: &RunRecord| json!({ "run": run.name, "id": run.id, "notes": run.notes });
+        let notes = chosen.with_untracked(|chosen| chosen.iter().map(notes).collect::<Vec<_>>());
+        let offered = offer("notes", Kind::Json, [json!(notes).to_string()]);
+        if let Err(why) = offered {
+            close_dialog(node);
+            said.set(Some(why));
+        }
+    };
     let question = move || {
         chosen.with(|chosen| match &chosen[..] {
             [only] => format!("Delete {}?", only.name),
@@ -148,6 +161,15 @@ pub(super) fn DeleteDialog(
                      undone. Export first what may be wanted again."
                     {for_all}
                 </p>
+                <Show when=move || noted.get() != 0>
+                    <p>
+                        "No journal has what you noted on " {move || format::counted(noted.get(), "example")}
+                        ": that goes, too. "
+                        <button type="button" class="link" on:click=take>
+                            "Download these notes"
+                        </button>
+                    </p>
+                </Show>
                 <footer>
                     <button type="button" autofocus on:click=move |_| close_dialog(node)>
                         "Keep"

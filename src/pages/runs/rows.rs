@@ -89,10 +89,14 @@ impl Row {
             // What it has spent and may spend is read with its journal.
             State::Ended(Status::Budget) if self.record.server.is_some() => Next::Open,
             State::Ended(Status::Budget) => Next::RaiseBudget,
-            // Whether its first rollouts or all of it are next is said there.
-            State::Paused if self.record.server.is_none() && self.record.progress.by_round.len() < 2 => {
+            // What is next is said there: its first rollouts, all of it, or nothing where it is no search.
+            State::Interrupted | State::Paused
+                if self.record.server.is_none() && self.record.progress.by_round.len() < 2 =>
+            {
                 Next::Open
             }
+            // It has no rounds.
+            State::Ended(Status::Stopped | Status::Failed) if self.record.check.is_some() => Next::Open,
             // The seed's point is there before the first round is closed.
             State::Interrupted | State::Paused | State::Ended(Status::Stopped | Status::Failed) => {
                 Next::Resume(self.record.progress.by_round.len().max(1))
@@ -235,6 +239,7 @@ mod tests {
     use capo_core::reading::progress::{Progress, Times};
 
     use super::*;
+    use crate::storage::Check;
 
     fn row(id: &str, status: RunStatus, best: Option<f64>, usd: Option<f64>, touched: f64) -> Row {
         let record = RunRecord {
@@ -279,6 +284,17 @@ mod tests {
         let mut piloted = row("a", RunStatus::Paused, None, None, 0.0);
         assert_eq!(piloted.next(true), Next::Resume(3));
         piloted.record.progress.by_round.clear();
+        for state in [State::Paused, State::Interrupted] {
+            piloted.state = state;
+            assert_eq!(piloted.next(true), Next::Open);
+        }
+        piloted.state = State::Ended(Status::Failed);
+        assert_eq!(piloted.next(true), Next::Resume(1));
+        piloted.record.check = Some(Check {
+            of: "b".into(),
+            prompt: "Help.".into(),
+            examples: 3,
+        });
         assert_eq!(piloted.next(true), Next::Open);
         let gone = row("gone", RunStatus::Running, None, None, 0.0);
         assert_eq!(gone.state.words(), "interrupted");

@@ -255,6 +255,9 @@ async fn notes_and_thumbs_stay_with_the_run_and_go_with_it() {
     browser.go("/runs").await;
     browser.click_at("table.runs tbody input[type=checkbox]").await;
     browser.click("Delete…").await;
+    browser.click("Download these notes").await;
+    let kept = browser.downloaded(".json").await;
+    assert!(kept.contains("right, <b>but</b> long!"), "{kept}");
     browser.click("Delete").await;
     browser.until_shown("None in this browser yet").await;
     let stored = browser.js_async(STORED).await.to_string();
@@ -267,11 +270,30 @@ async fn the_prompt_of_a_run_is_checked_on_another_model() {
     browser.click("Run the help-desk study").await;
     browser.until_shown("Finished.").await;
     browser.click("Result").await;
+    let has_focus = async |selector: &str| {
+        let focused = format!("return document.activeElement.matches('{selector}')");
+        browser
+            .until("the focus is there", async || browser.js(&focused).await == true)
+            .await;
+    };
+    browser.until_shown("Check this prompt on another model…").await;
+    browser
+        .js("document.getElementById('check-prompt').focus()")
+        .await;
+    browser.click("Check this prompt on another model…").await;
+    has_focus("#check-title").await;
+    browser.click("Cancel").await;
+    has_focus("#check-prompt").await;
     browser.click("Check this prompt on another model…").await;
     browser.type_in("Model of task agent", "sim-large").await;
+    browser.type_in("Held-out examples", "0").await;
+    browser
+        .until_shown("Type a whole number of held-out examples")
+        .await;
     browser.type_in("Held-out examples", "6").await;
     browser.until_shown("12 are expected to take").await;
     browser.click("Check the prompt").await;
+    has_focus("h3:not(#check-title)").await;
     let table = "[aria-label='Help desk on sim-large, scrolls sideways']";
     let stands = async || {
         browser
@@ -283,12 +305,19 @@ async fn the_prompt_of_a_run_is_checked_on_another_model() {
                 text.contains("6 examples") && text.contains("Seed prompt") && text.contains('±')
             })
             .await;
+        browser
+            .until_shown("Under this model minus under the run’s own, on the same examples:")
+            .await;
+        browser
+            .until_shown("Under this model, the prompt minus the seed prompt:")
+            .await;
     };
     stands().await;
     browser.reload().await;
     stands().await;
     // It is a run of its own, whose result is the same table.
     browser.click("Help desk on sim-large").await;
+    browser.until_shown("It measures prompt").await;
     browser.click("See the result").await;
     stands().await;
 }

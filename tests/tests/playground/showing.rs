@@ -133,6 +133,10 @@ async fn on_a_telephone_the_bar_stays_with_the_charts() {
         })
         .await;
     assert_eq!(browser.js(in_sight).await, true);
+    // Turned on its side it would cover them.
+    let low = json!({ "width": 740, "height": 360, "deviceScaleFactor": 1, "mobile": true });
+    browser.devtools("Emulation.setDeviceMetricsOverride", low).await;
+    assert_eq!(browser.js(in_sight).await, false);
 }
 
 #[tokio::test]
