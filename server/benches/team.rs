@@ -1,5 +1,5 @@
-//! What the team server costs under load: answers while many runs are under way and many watch one of them, and what its
-//! proxy adds to a call.
+//! How soon the team server listens, and what it costs under load: answers while many runs are under way and many watch
+//! one of them, and what its proxy adds to a call.
 
 #![expect(
     clippy::expect_used,
@@ -36,6 +36,8 @@ const LATENCY: &str = "latency = 0.02";
 struct Served {
     process: Child,
     base_url: String,
+    /// From its start to its word that it listens.
+    started_in: Duration,
 }
 
 impl Drop for Served {
@@ -60,6 +62,7 @@ impl Served {
         writeln!(stdin, "{PASSWORD}").expect("it reads");
         drop(stdin);
         assert!(admin.wait().expect("it ends").success());
+        let began = Instant::now();
         let mut process = Command::new(capo)
             .args(["serve", "--addr", "127.0.0.1:0", "--api-only"])
             // One member asks for everybody here.
@@ -74,12 +77,17 @@ impl Served {
         BufReader::new(stdout)
             .read_line(&mut line)
             .expect("it says where it listens");
+        let started_in = began.elapsed();
         let base_url = line
             .trim()
             .strip_prefix("listening on ")
             .expect("an address")
             .to_owned();
-        Self { process, base_url }
+        Self {
+            process,
+            base_url,
+            started_in,
+        }
     }
 
     /// The most memory that it had, in MB.
@@ -274,6 +282,7 @@ fn main() {
     runtime.expect("threads").block_on(async {
         let folder = tempfile::tempdir().expect("a folder");
         let served = Served::start(folder.path());
+        println!("listens after            {:.0} ms", 1000.0 * served.started_in.as_secs_f64());
         let member = Member::sign_in(&served.base_url).await;
         let (direct, through) = proxied(&member).await;
         println!(

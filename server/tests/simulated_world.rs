@@ -523,6 +523,7 @@ mod over_many_seeds {
             met(&predicted[3]),
             met(&measured[3])
         );
+        assert!(met(&predicted[3]) == 0 && met(&measured[3]) > 0);
         let correlations = [0, 1, 2, 3].map(|at| rank_correlation(&predicted[at], &measured[at]));
         println!("rank correlations of {METRICS:?} and the worst violation: {correlations:.2?}");
         let [success, human_requests, _, worst_violation] = correlations;

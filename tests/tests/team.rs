@@ -381,7 +381,9 @@ fn a_master_key_may_stand_in_a_variable_and_a_missing_one_is_said() {
     assert_eq!(is_usable(&server, &cookie), true);
     server.stop();
     let help = run(&mut command(["serve", "--help"])).expect_code(0);
-    assert!(help.stdout.contains(MASTER), "{}", help.stdout);
+    for said in [MASTER, "[default: 127.0.0.1:8787]"] {
+        assert!(help.stdout.contains(said), "{}", help.stdout);
+    }
 }
 
 #[test]
@@ -495,6 +497,16 @@ fn a_program_without_the_page_serves_the_api_and_says_so() {
         said.contains("without the page") && said.contains("--page DIR"),
         "{said}"
     );
+}
+
+#[test]
+fn the_page_inside_the_program_is_served() {
+    let folder = TempDir::new().unwrap();
+    let mut serve = command(["serve", "--addr", "127.0.0.1:0", "--data"]);
+    let server = Server::start(serve.arg(folder.path()));
+    let built = std::env::var_os("CAPO_PAGE").expect("`cargo xtask test released` names the page");
+    let (status, _, text) = fetched(&server, "/");
+    assert_eq!((status, text), (200, read(&Path::new(&built).join("index.html"))));
 }
 
 #[test]

@@ -165,7 +165,7 @@ impl Team {
         ask(self.server(), method, path, &[("authorization", &token)], body)
     }
 
-    /// Starts a training of all weights.
+    /// Starts a training, of all weights unless that is changed.
     fn start(&self, kind: &str, change: impl FnOnce(&mut Value)) -> String {
         let mut new = json!({
             "name": kind, "kind": kind, "runs": [self.run], "settings": SETTINGS, "full": true,
@@ -376,6 +376,23 @@ fn a_checkpoint_in_a_bucket_is_another_servers_too() {
     });
     team.done(&next);
     assert!(!team.file(&format!("elsewhere/trainings/{sft}")).exists());
+}
+
+#[test]
+fn an_adapter_is_fetched_as_peft_keeps_it() {
+    let team = Team::new(plainly);
+    let sft = team.start("sft", |new| {
+        new["settings"] = json!(SETTINGS.replace("epochs = 200", "epochs = 1"));
+        new["full"] = json!(false);
+    });
+    team.done(&sft);
+    let path = format!("{TRAININGS}/{sft}/checkpoints");
+    let listed = team.ask("GET", &path, &Value::Null).body;
+    assert_eq!(listed[0]["is_adapter"], true, "{listed}");
+    let adapter = team.fetched(&sft, listed[0]["step"].as_u64().unwrap());
+    for file in ["adapter_config.json", "adapter_model.safetensors"] {
+        assert!(adapter.join(file).is_file(), "{file}");
+    }
 }
 
 #[test]

@@ -20,7 +20,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 /// A tool is missing and cannot be installed, or the page or `capo` does not compile.
 pub(crate) fn with_page(workspace: &Workspace) -> Result<PathBuf> {
     let toolbox = page::toolbox(workspace)?;
-    let page = page::build(workspace, &toolbox, Build::Release)?;
+    around(workspace, &page::build(workspace, &toolbox, Build::Release)?)
+}
+
+/// Builds the release `capo` with a built page inside and returns its path.
+///
+/// # Errors
+/// It does not compile.
+pub(crate) fn around(workspace: &Workspace, page: &Path) -> Result<PathBuf> {
     command::run(capo_build(workspace, &[]).env("CAPO_EMBED", page))?;
     built(workspace, "release", &["capo"])
 }

@@ -1,10 +1,13 @@
 //! `cargo xtask edge`: the page and the key gate, built for Cloudflare's runtime and run on it on this machine.
 
-use std::path::PathBuf;
-use std::thread;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, thread};
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::json;
 
 use crate::command;
@@ -54,7 +57,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let (page, worker) = (page?, worker?);
     if arguments.build {
         println!("{} and {}", worker.display(), page.display());
-        return Ok(());
+        return tell_size(&worker);
     }
     let settings = json!({
         "build": worker,
@@ -73,6 +76,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             .env("NODE_PATH", toolbox.miniflare())
             .args(["local.cjs", &settings.to_string()]),
     )
+}
+
+/// Prints how big the worker is that lies in a folder, as it is and as Cloudflare counts it.
+fn tell_size(worker: &Path) -> Result<()> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    let mut size = 0;
+    for file in ["index.js", "index_bg.wasm"] {
+        let bytes = fs::read(worker.join(file))?;
+        size += bytes.len();
+        packed.write_all(&bytes)?;
+    }
+    let [size, packed] = [size, packed.finish()?.len()].map(|bytes| bytes as f64 / 1e6);
+    println!("The worker has {size:.1} MB, and {packed:.2} MB with gzip.");
+    Ok(())
 }
 
 /// Builds the worker and returns the folder that it lies in.

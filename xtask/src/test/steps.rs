@@ -280,8 +280,8 @@ impl Gate<'_> {
 
     /// The same tests of `capo` and the page as people get them, of which those take longer that kill at random.
     fn released(&self) -> Result<Outcome> {
-        let binary = build::capo(self.workspace)?;
         let page = page::build(self.workspace, &self.toolbox, Build::Release)?;
+        let binary = build::around(self.workspace, &page)?;
         let edge = edge::build(self.workspace, &self.toolbox, Build::Release)?;
         self.tests_of_products("released", &page, &edge, |cargo| {
             cargo.env("CAPO_BIN", &binary).env("CAPO_TEST_KILLS", "100");

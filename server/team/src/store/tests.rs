@@ -625,6 +625,13 @@ fn a_key_goes_where_it_was_given_for_and_opens_with_one_master_key() {
             .add_key(&at(0), &key(&first), "sk-1", &master)
             .await
             .unwrap();
+        let (record, sealed): (String, String) = sqlx::query_as("SELECT record, sealed FROM keys")
+            .fetch_one(&store.read)
+            .await
+            .unwrap();
+        for clear in ["sk-1", &secret::hex(b"sk-1")] {
+            assert!(!record.contains(clear) && !sealed.contains(clear));
+        }
         let wider = key(&serde_json::json!({ "projects": ["p", "q"] }));
         store.change_key(&at(0), &wider, None, &master).await.unwrap();
         let opened = |kept: Option<StoredKey>| kept.unwrap().open(&master).unwrap();

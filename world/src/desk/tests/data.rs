@@ -13,7 +13,9 @@ use super::{State, desk, fresh, hundred_batches};
 fn there_are_114_tasks_unless_more_are_asked_for_and_12_tools() {
     let desk = desk();
     assert_eq!(desk.tasks().len(), 114);
-    assert_eq!(hundred_batches().tasks().len(), 11_400);
+    let many = hundred_batches();
+    assert_eq!(many.tasks().len(), 11_400);
+    assert!(many.tasks().iter().take(114).eq(desk.tasks()), "they come first");
     assert_eq!(tools::all().len(), 12);
     assert_eq!(desk.tools().len(), 12);
 }

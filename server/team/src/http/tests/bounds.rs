@@ -170,3 +170,20 @@ async fn who_takes_nothing_of_what_they_watch_loses_their_place(store: Store) {
     team.once_watched_by(0).await;
     drop(stalled);
 }
+
+#[tokio::test]
+async fn a_request_that_is_never_answered_is_given_up() {
+    let team = Team::empty().await;
+    // No password is hashed any more.
+    team.server.0.hashing.forget_permits(HASHES);
+    let first = json!({ "secret": team.set_up.0.reveal(), "name": "ada", "password": PASSWORD });
+    let mut asked = std::pin::pin!(team.ask(Who::Nobody, "POST", "/api/set-up", first));
+    // What the database is asked before takes its own time.
+    let soon = tokio::time::timeout(Duration::from_secs(1), &mut asked).await;
+    assert!(soon.is_err(), "{soon:?}");
+    tokio::time::pause();
+    let paused = tokio::time::Instant::now();
+    let (status, problem) = asked.await;
+    assert_eq!((status, &problem["type"]), (503, &json!("/problems/unavailable")));
+    assert!(paused.elapsed() <= Duration::from_secs(30));
+}
