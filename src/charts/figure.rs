@@ -39,6 +39,9 @@ pub fn Figure(
     /// What the figure shows.
     #[prop(into)]
     name: Signal<String>,
+    /// The same as it is written in the header, if that is more than text.
+    #[prop(into, optional)]
+    heading: Option<ViewFn>,
     /// The unit, or another note beside the name.
     #[prop(into, optional)]
     unit: Signal<String>,
@@ -56,6 +59,7 @@ pub fn Figure(
 ) -> impl IntoView {
     let id = move || format!("plate-{}", letter.get());
     let title = move || format!("title-{}", letter.get());
+    let heading = heading.unwrap_or_else(|| ViewFn::from(move || name.get()));
     let beside = move || {
         let unit = unit.get();
         (!unit.is_empty()).then(|| view! { " " <span class="unit">{unit}</span> })
@@ -72,7 +76,7 @@ pub fn Figure(
                     <span class="letter" aria-hidden="true">
                         {move || letter.get()}
                     </span>
-                    <span>{move || name.get()} {beside}</span>
+                    <span>{move || heading.run()} {beside}</span>
                 </h2>
                 <span class="now">{move || now.run()}</span>
             </header>

@@ -221,7 +221,7 @@ pub fn verdict(feasible: bool) -> &'static str {
 }
 
 /// How far from its middle a mark answers to a pointer: strong ones offer the 24 pixels of a target,
-/// faint ones stand too close together for that.
+/// faint ones stand too close together for that, but where it is a finger (`.c-hit` of `styles/charts.css`).
 fn reach(mark: &Mark) -> f64 {
     match mark.weight {
         Weight::Strong if mark.radius >= STRONG => 12.0,

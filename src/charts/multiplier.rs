@@ -110,9 +110,6 @@ pub fn MultiplierPlot(
                 <text class="c-tick" x="0%" y="100%" dx="-6" dy="4" text-anchor="end">
                     "0"
                 </text>
-                <text class="c-axis" x="0%" y="50%" dx="-34" dy="4">
-                    <tspan class="math">"λ"</tspan>
-                </text>
                 {steps}
                 {waiting}
                 <Labels labels=labels />

@@ -18,6 +18,8 @@ use super::{
 };
 
 pub use super::strip_words::strip_table;
+use crate::components::Term;
+use crate::run::word::Word;
 
 /// What a constraint strip shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -161,6 +163,9 @@ pub fn ConstraintStrip(
                     now=now
                     size=lower_size
                 />
+                <span class="axis-term">
+                    <Term word=Word::LAMBDA/>
+                </span>
             </div>
         </Chart>
     }

@@ -1,5 +1,6 @@
 //! The frame around all pages.
 
+mod about;
 mod address;
 mod app;
 mod broken;

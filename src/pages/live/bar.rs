@@ -12,10 +12,11 @@ use leptos::prelude::*;
 
 use super::actions::Actions;
 use crate::charts::ruler::{RoundRuler, RulerData};
-use crate::components::{RunNav, RunTag, every};
+use crate::components::{RunNav, RunTag, Term, every};
 use crate::format;
 use crate::live::{Folded, Phase, Run};
 use crate::run::overview::Overview;
+use crate::run::word::Word;
 use crate::storage::{ServerRun, is_report};
 use crate::studies;
 
@@ -214,6 +215,7 @@ fn until_spent(took: f64, here: f64, spent: f64) -> Option<f64> {
 }
 
 /// One meter.
+#[derive(Clone, PartialEq)]
 struct Meter {
     name: &'static str,
     spent: String,
@@ -272,25 +274,31 @@ fn meters(state: &RunState) -> [Meter; 4] {
 /// What was spent against the budget.
 #[component]
 fn Meters(run: Run) -> impl IntoView {
-    let meters = move || {
-        let meters = run.read(|folded| meters(&folded.state));
-        meters.map(|meter| {
-            let unlimited = meter.share.is_none();
-            let share = format!("{:.1}%", 100.0 * meter.share.unwrap_or_default());
-            let of = meter.of.map(|of| view! { <small>" / " {of}</small> });
-            view! {
-                <div class="meter" class:unlimited=unlimited>
-                    <dt>{meter.name}</dt>
-                    <dd class="v">{meter.spent} {of}</dd>
-                    <dd class="bar" aria-hidden="true">
-                        <i style:--share=share></i>
-                    </dd>
-                    <dd class="s">{meter.left}</dd>
-                </div>
-            }
-        })
+    let meters = Memo::new(move |_| run.read(|folded| meters(&folded.state)));
+    let figures = |meter: Meter| {
+        let share = format!("{:.1}%", 100.0 * meter.share.unwrap_or_default());
+        let of = meter.of.map(|of| view! { <small>" / " {of}</small> });
+        view! {
+            <dd class="v">{meter.spent} {of}</dd>
+            <dd class="bar" aria-hidden="true">
+                <i style:--share=share></i>
+            </dd>
+            <dd class="s">{meter.left}</dd>
+        }
     };
-    view! { <dl class="meters" aria-label="Spend against budget">{meters}</dl> }
+    let meter = |place: usize| {
+        let name = match meters.with_untracked(|all| all[place].name) {
+            "Rollouts" => view! { <Term word=Word::ROLLOUT shown="Rollouts"/> }.into_any(),
+            name => name.into_any(),
+        };
+        view! {
+            <div class="meter" class:unlimited=move || meters.with(|all| all[place].share.is_none())>
+                <dt>{name}</dt>
+                {move || figures(meters.with(|all| all[place].clone()))}
+            </div>
+        }
+    };
+    view! { <dl class="meters" aria-label="Spend against budget">{[0, 1, 2, 3].map(meter)}</dl> }
 }
 
 #[cfg(test)]

@@ -38,8 +38,9 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
             .read(|parts| parts.drawn.series.objective.label())
             .unwrap_or_default()
     });
-    let now = move || {
-        overview.read(|parts| {
+    // What is explained stays in place as long as it says the same.
+    let latest = Memo::new(move |_| {
+        let of = |parts: &Parts| {
             let quantity = parts.drawn.series.objective.quantity();
             let map = &parts.drawn.map;
             // Once the run has ended there is one best prompt, whoever leads by J.
@@ -47,18 +48,29 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
                 .best
                 .filter(|_| !parts.goes_on)
                 .and_then(|best| map.place(best));
-            let (estimate, by) = match returned {
-                Some(best) => (best.scored.objective, view! { ", best prompt" }.into_any()),
-                None => (
-                    parts.drawn.series.latest()?.leading.as_ref()?.objective,
-                    view! { ", best by " <Term word=Word::J/> }.into_any(),
-                ),
+            let estimate = match returned {
+                Some(best) => best.scored.objective,
+                None => parts.drawn.series.latest()?.leading.as_ref()?.objective,
             };
-            Some(view! {
-                <b>{quantity.value(estimate.mean)}</b>
-                " "
-                <span class="quiet">"± " {quantity.error(estimate.standard_error)} {by}</span>
-            })
+            let (value, error) = (
+                quantity.value(estimate.mean),
+                quantity.error(estimate.standard_error),
+            );
+            Some((value, error, returned.is_some()))
+        };
+        overview.read(of).flatten()
+    });
+    let now = move || {
+        let (value, error, is_returned) = latest.get()?;
+        let by = if is_returned {
+            view! { ", best prompt" }.into_any()
+        } else {
+            view! { ", best by " <Term word=Word::J/> }.into_any()
+        };
+        Some(view! {
+            <b>{value}</b>
+            " "
+            <span class="quiet">"± " {error} {by}</span>
         })
     };
     view! {
@@ -198,6 +210,11 @@ pub(super) fn MapFigure(run: Run, overview: Overview, open: Callback<String>) ->
             .unwrap_or_default()
     });
     let letter = overview.letter(1);
+    let objective = Memo::new(move |_| {
+        overview
+            .read(|parts| parts.drawn.series.objective.label())
+            .unwrap_or_default()
+    });
     let now = move || {
         overview.read(|parts| {
             format!(
@@ -210,10 +227,8 @@ pub(super) fn MapFigure(run: Run, overview: Overview, open: Callback<String>) ->
     view! {
         <Figure
             letter=letter
-            name=Signal::derive(move || {
-                let objective = overview.read(|parts| parts.drawn.series.objective.label());
-                format!("{} against the worst residual", objective.unwrap_or_default())
-            })
+            name=Signal::derive(move || format!("{} against the worst residual", objective.get()))
+            heading=move || view! { {objective} " against the worst " <Term word=Word::RESIDUAL/> }
             now=now
             reading=move || view! { <Words sentence=reading.get()/> }
             table=Signal::derive(move || data.with(map_table))

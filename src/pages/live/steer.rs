@@ -6,10 +6,11 @@ use leptos::prelude::*;
 
 use super::overview::{Overview, Parts};
 use crate::charts::unit::Unit;
-use crate::components::{FieldError, Plate, use_forbidden};
+use crate::components::{FieldError, Plate, Term, use_forbidden};
 use crate::format::{self, Quantity};
 use crate::live::{Ordered, Phase, Run};
 use crate::run::studied::Shown as _;
+use crate::run::word::Word;
 
 /// What one slider changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +51,13 @@ pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
         format!("applies when round {next} starts")
     };
     view! {
-        <Plate letter title=|| "Steer" beside=move || view! { <span class="now quiet">{applies}</span> }>
+        <Plate
+            letter
+            title=|| {
+                view! { "Steer " <span class="unit">"thresholds and multipliers " <Term word=Word::LAMBDA/></span> }
+            }
+            beside=move || view! { <span class="now quiet">{applies}</span> }
+        >
             <fieldset class="steer" disabled=move || !can.get()>
                 <div class="head">"Thresholds"</div>
                 <For each=move || thresholds.get() key=|knob| knob.metric.clone() let(knob)>

@@ -74,11 +74,6 @@ pub(super) fn placed(key: &str) -> String {
     }
 }
 
-/// A setting's name within a sentence.
-pub(super) fn phrase(setting: &str) -> String {
-    begun_small(&format::setting(setting))
-}
-
 fn begun_small(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|first| first.to_lowercase().to_string());

@@ -103,7 +103,7 @@ fn worded(problem: &str) -> String {
         let is_key =
             word.contains('_') || ["optimize", "evaluate", "parents", "gamma", "beta"].contains(&word);
         if is_key && labels::is_setting(word) {
-            labels::phrase(word)
+            labels::placed(&format!("workload.{word}"))
         } else {
             word.to_owned()
         }
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(split.key, "workload.optimize");
         assert_eq!(
             split.message,
-            "Optimize 285000 and evaluate 40 need 285040 tasks, but the help desk has 285000; lower one of them."
+            "Examples to search on 285000 and held out 40 need 285040 tasks, but the help desk has 285000; lower one of them."
         );
         let own = Problem::of_text("workload: there is no metric `my_metric`; there are `my_metric_2`");
         assert_eq!(

@@ -168,6 +168,23 @@ impl Browser {
         .await;
     }
 
+    /// Moves the pointer to the middle of the first element that a selector finds.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub async fn point_at(&self, selector: &str) {
+        // What is seen stays where it is: what the pointer is on does so, too.
+        let into_view = "const found = document.querySelector(arguments[0]);
+            const { x, y, width, height } = found.getBoundingClientRect();
+            const seen = document.elementFromPoint(x + width / 2, y + height / 2);
+            if (!found.contains(seen)) found.scrollIntoView({ block: 'center' })";
+        self.js_with(into_view, vec![json!(selector)]).await;
+        let found = self.driver.find(By::Css(selector)).await;
+        let found = found.expect("what was there a moment ago");
+        let chain = self.driver.action_chain().move_to_element_center(&found);
+        chain.perform().await.expect("the pointer can be moved");
+    }
+
     /// Chooses files in the file input of this name.
     ///
     /// # Panics

@@ -29,6 +29,7 @@ mod team_runs;
 mod team_trainings;
 mod trace;
 mod typing;
+mod words;
 
 use std::time::Duration;
 

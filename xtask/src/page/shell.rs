@@ -70,7 +70,17 @@ pub(super) fn ending(path: &str) -> &str {
 
 /// Whether the file has something left to gain from compression.
 pub(super) fn is_compressible(path: &str) -> bool {
-    let text = ["html", "css", "js", "wasm", "svg", "webmanifest", "json", "txt"];
+    let text = [
+        "html",
+        "css",
+        "js",
+        "wasm",
+        "svg",
+        "webmanifest",
+        "json",
+        "txt",
+        "md",
+    ];
     text.contains(&ending(path))
 }
 

@@ -21,6 +21,8 @@ const LOADER: &str = "capo-web.js";
 const WORKER: &str = "sw.js";
 /// Hosts that know it answer unknown paths, so every route, with this page.
 const FALLBACK: &str = "404.html";
+/// Where the documentation lies among the page's files.
+const DOCUMENTS: &str = "docs/";
 /// Stands for the path of the page on its host.
 const BASE: &str = "BASE/";
 /// Stands for the hash, in references.
@@ -56,6 +58,12 @@ pub(crate) fn run() -> Result<()> {
         .with_context(|| format!("there is no {LOADER}"))?;
     let in_one_file = report(loader, &bundled)?;
     bundled.insert(REPORT.to_owned(), in_one_file);
+    // What the foot of every page leads to.
+    let root = PathBuf::from(variable("TRUNK_SOURCE_DIR")?);
+    let documents = Shell::read(&root.join("docs"))?.0.into_iter();
+    let documents = documents.filter(|(path, _)| ending(path) == "md" && !path.contains('/'));
+    bundled.extend(documents.map(|(path, bytes)| (format!("{DOCUMENTS}{path}"), bytes)));
+    std::fs::create_dir_all(directory.join(DOCUMENTS))?;
     let mut files = stamped(bundled, &base)?;
     if is_release {
         for (path, bytes) in files.clone() {
@@ -199,8 +207,8 @@ fn with_files(
 ) -> Result<Vec<u8>> {
     let list: BTreeMap<String, String> = files
         .iter()
-        // Few people ask for it, and it is as large as the page.
-        .filter(|(path, _)| *path != REPORT)
+        // Few people ask for them, and the report is as large as the page.
+        .filter(|(path, _)| *path != REPORT && !path.starts_with(DOCUMENTS))
         .map(|(path, bytes)| {
             let digits = hash(bytes);
             let address = match path.as_str() {
@@ -238,6 +246,7 @@ mod tests {
             ("capo-web.js", "glue"),
             ("snippets/extra.js", "extra"),
             ("report.txt", "<!-- journals -->"),
+            ("docs/method.md", "# The method"),
             ("styles/main.css", "body { }"),
             ("sw.js", "\"SHELL_VERSION\"; SHELL_FILES;"),
         ]
@@ -288,11 +297,12 @@ mod tests {
         assert_eq!(list["snippets/extra.js"], hash(b"extra"));
         let glue = hash(b"glue");
         assert_eq!(list[&format!("capo-web.js?v={}", &glue[..12])], glue);
-        assert!(
-            !list
-                .keys()
-                .any(|address| address.contains("404") || address.contains("report"))
-        );
+        for left_out in ["404", "report", "docs"] {
+            assert!(
+                !list.keys().any(|address| address.contains(left_out)),
+                "{left_out}"
+            );
+        }
     }
 
     #[test]

@@ -197,7 +197,7 @@ fn media_type(path: &str) -> &'static str {
         Some("png") => "image/png",
         Some("webmanifest") => "application/manifest+json",
         Some("json") => "application/json",
-        Some("txt") => "text/plain; charset=utf-8",
+        Some("txt" | "md") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
 }
@@ -214,6 +214,7 @@ mod tests {
             ("boot.js", "boot"),
             ("boot.js.br", "small"),
             ("icons/capo.svg", "<svg/>"),
+            ("docs/method.md", "# The method"),
         ];
         let files = files.map(|(path, text)| (path.to_owned(), Bytes::from_static(text.as_bytes())));
         Page::of(files.into()).unwrap()
@@ -238,10 +239,10 @@ mod tests {
         for missing in ["/gone.js", "/../Cargo.toml", "/boot.js.br", "/.env"] {
             assert_eq!(ask(missing, &[]).status(), 404, "{missing}");
         }
-        assert_eq!(
-            ask("/icons/capo.svg", &[]).headers()[header::CONTENT_TYPE],
-            "image/svg+xml"
-        );
+        let kind = |url: &str| ask(url, &[]).headers()[header::CONTENT_TYPE].clone();
+        assert_eq!(kind("/icons/capo.svg"), "image/svg+xml");
+        // Read in the browser, not saved.
+        assert_eq!(kind("/docs/method.md"), "text/plain; charset=utf-8");
     }
 
     #[test]
