@@ -5,6 +5,7 @@
     reason = "a panic is how a test fails, in its own parts too"
 )]
 
+mod beginning;
 mod benchmark;
 mod dollars;
 mod edge;
