@@ -13,8 +13,9 @@ use super::{
     marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
-    scale::{Range, growing, percent, round_name, round_title},
+    scale::{Range, growing, round_name, round_title},
     series::{Segment, Segments},
+    threshold::{upright_line, upright_sides},
     unit::{Unit, short, signed},
 };
 use crate::format::Quantity;
@@ -102,6 +103,7 @@ pub fn CandidateMap(
     let words = Memo::new(move |_| data.with(|data| words(data, ranges.get(), size.get())));
     let roving = Roving::over(Signal::derive(move || marks.with(|marks| columns(marks))));
     let residual = Memo::new(move |_| ranges.get().residual);
+    let zero = Memo::new(move |_| residual.get().place(0.0));
     let objective = Memo::new(move |_| ranges.get().objective);
 
     view! {
@@ -109,7 +111,7 @@ pub fn CandidateMap(
             <div class="plot last map" node_ref=plot style:--height=height>
                 <svg>
                     <g aria-hidden="true">
-                        {move || sides(residual.get())} <Frame /> {move || zero_line(residual.get())}
+                        {move || upright_sides(zero.get())} <Frame /> {move || upright_line(zero.get())}
                         <ValueAxis
                             range=objective
                             unit=Signal::derive(move || data.with(|data| data.unit))
@@ -179,21 +181,6 @@ fn ranges(data: &MapData, last: Option<Ranges>) -> Ranges {
             .objective
             .grown(data.points.iter().map(|point| point.objective)),
     }
-}
-
-fn sides(residual: Range) -> impl IntoView {
-    let zero = residual.place(0.0);
-    let (zero, rest) = (percent(zero), percent(1.0 - zero));
-    view! {
-        <rect class="c-water" x="0%" y="0%" width=zero.clone() height="100%" />
-        <rect class="c-land" x=zero.clone() y="0%" width=rest.clone() height="100%" />
-        <rect class="c-hatch" x=zero y="0%" width=rest height="100%" />
-    }
-}
-
-fn zero_line(residual: Range) -> impl IntoView {
-    let zero = percent(residual.place(0.0));
-    view! { <line class="c-thr" x1=zero.clone() x2=zero y1="0%" y2="100%" /> }
 }
 
 pub(super) fn by_id(data: &MapData) -> HashMap<&str, &MapPoint> {

@@ -4,6 +4,7 @@ pub mod axis;
 pub mod bands;
 pub mod bullet;
 pub mod figure;
+pub mod front;
 mod grid;
 pub mod heat;
 pub mod interval;

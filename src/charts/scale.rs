@@ -24,6 +24,13 @@ pub struct Range {
     bounds: (f64, f64),
 }
 
+impl Default for Range {
+    /// The range without a value.
+    fn default() -> Self {
+        Self::around([], (0.0, 1.0))
+    }
+}
+
 impl Range {
     /// The range around first values with 10% air, its ends at nice steps. Without a finite value it is
     /// drawn around 0 to 1. Neither air nor nice steps cross a bound that all values keep.

@@ -71,6 +71,22 @@ pub fn ThresholdLine(
     }
 }
 
+/// The two sides of a threshold that stands upright at a place from the left.
+pub(super) fn upright_sides(place: f64) -> impl IntoView {
+    let (left, rest) = (percent(place), percent(1.0 - place));
+    view! {
+        <rect class="c-water" x="0%" y="0%" width=left.clone() height="100%" />
+        <rect class="c-land" x=left.clone() y="0%" width=rest.clone() height="100%" />
+        <rect class="c-hatch" x=left y="0%" width=rest height="100%" />
+    }
+}
+
+/// The line of a threshold that stands upright there.
+pub(super) fn upright_line(place: f64) -> impl IntoView {
+    let place = percent(place);
+    view! { <line class="c-thr" x1=place.clone() x2=place y1="0%" y2="100%" /> }
+}
+
 /// A threshold over some columns of the plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Span {

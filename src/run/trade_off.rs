@@ -1,5 +1,6 @@
 //! Which prompt of a finished run is the best under other thresholds.
 
+use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::reading::examples::Examples;
 use capo_core::reading::metrics::{Aims, StudiedMetric};
@@ -45,6 +46,11 @@ impl TradeOff {
             returned,
             scored,
         })
+    }
+
+    /// What each prompt measured of the objective or of a constraint.
+    pub fn estimates(&self, metric: &StudiedMetric) -> impl Iterator<Item = &Estimate> {
+        self.scored.iter().filter_map(|scored| scored.estimate(metric))
     }
 
     /// The prompt of the highest objective that keeps these thresholds, one for each constraint in order. A study may choose

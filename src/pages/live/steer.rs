@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::overview::{Overview, Parts};
 use crate::charts::unit::Unit;
-use crate::components::{FieldError, Plate, Term, use_forbidden};
+use crate::components::{FieldError, Plate, Term, Track, use_forbidden};
 use crate::format::{self, Quantity};
 use crate::live::{Ordered, Phase, Run};
 use crate::run::studied::Shown as _;
@@ -127,18 +127,6 @@ fn allowed(most: f64) -> String {
     }
 }
 
-/// A round step that leads to the end in a hundred or so.
-fn step(most: f64) -> f64 {
-    let least = (most / 200.0).max(f64::MIN_POSITIVE);
-    let power = 10.0_f64.powf(least.log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0];
-    let found = steps
-        .into_iter()
-        .map(|step| step * power)
-        .find(|step| *step >= least * (1.0 - 1e-9));
-    found.unwrap_or(10.0 * power)
-}
-
 fn thresholds(parts: &Parts) -> Vec<Knob> {
     let knobs = parts.drawn.series.constraints.iter().filter_map(|of| {
         let now = of.threshold()?;
@@ -189,30 +177,27 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
     });
     // What the pointer holds right now, before it lets go.
     let held = RwSignal::new(None::<f64>);
-    let value = move || {
+    let value = Signal::derive(move || {
         held.get()
             .or_else(|| waits.get())
             .or_else(|| knob.with(|knob| Some(knob.as_ref()?.now)))
-    };
-    let written = move || {
+    });
+    let written = Signal::derive(move || {
         knob.with(|knob| {
             knob.as_ref()
-                .zip(value())
+                .zip(value.get())
                 .map(|(knob, value)| kind.write(knob, value))
         })
-    };
-    let most = move || knob.with(|knob| knob.as_ref().map_or(1.0, |knob| knob.most));
+    });
+    let most = Signal::derive(move || knob.with(|knob| knob.as_ref().map_or(1.0, |knob| knob.most)));
     let id = format!(
         "steer-{}-{}",
         if kind == Kind::Threshold { "t" } else { "m" },
         metric.get_value()
     );
-    let input = move |event: web_sys::Event| held.set(event_target_value(&event).parse().ok());
-    let change = move |event: web_sys::Event| {
+    let let_go = move |value| {
         held.set(None);
-        if let Ok(value) = event_target_value(&event).parse::<f64>() {
-            run.steer(kind.change(&metric.get_value(), value));
-        }
+        run.steer(kind.change(&metric.get_value(), value));
     };
     // What is being typed stays, whatever changes meanwhile.
     let text = RwSignal::new(None::<String>);
@@ -226,7 +211,7 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
         let scale = knob.with_untracked(|knob| knob.as_ref().map_or(1.0, |knob| kind.scale(knob)));
         let value = number.ok().flatten().map(|number| number / scale);
         let most = if kind == Kind::Multiplier {
-            untrack(most)
+            most.get_untracked()
         } else {
             f64::INFINITY
         };
@@ -265,17 +250,7 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
         <label for=id.clone()>
             {(kind == Kind::Multiplier).then(|| view! { <span class="math">"λ"</span> " " })} {name}
         </label>
-        <input
-            id=id
-            type="range"
-            min="0"
-            max=most
-            step=move || step(most())
-            prop:value=move || value().map(|value| value.to_string())
-            aria-valuetext=written
-            on:input=input
-            on:change=change
-        />
+        <Track id=id most value written moved=move |value| held.set(Some(value)) let_go=let_go/>
         <input
             type="text"
             class="num"
@@ -288,7 +263,7 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
             }
             aria-invalid=move || wrong.with(Option::is_some).then_some("true")
             aria-describedby=move || wrong.with(Option::is_some).then(|| described.clone())
-            prop:value=move || text.get().or_else(written)
+            prop:value=move || text.get().or_else(|| written.get())
             on:input=move |event| {
                 wrong.set(None);
                 text.set(Some(event_target_value(&event)));

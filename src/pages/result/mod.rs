@@ -120,7 +120,10 @@ fn ResultOf(run: Run) -> impl IntoView {
             <StoryPlate run steps letter=letter(2, [measured, differs, measured, paired])/>
         </Deferred>
         <Deferred>
-            <TradeOffPlate run letter=letter(2, [measured, differs, measured, paired, told])/>
+            <TradeOffPlate
+                run
+                letter=move |place: usize| letter(2 + place, [measured, differs, measured, paired, told])
+            />
         </Deferred>
     }
 }

@@ -5,21 +5,34 @@ use std::collections::BTreeMap;
 use capo_core::reading::metrics::StudiedMetric;
 use capo_core::reading::standing::Scored;
 use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
 
-use crate::components::{FieldError, Plate, Words};
-use crate::format::{Quantity, typed};
+use crate::charts::figure::Figure;
+use crate::charts::front::{Front, FrontAxis, FrontData, FrontPoint, front_table};
+use crate::charts::scale::Range;
+use crate::charts::unit::Unit;
+use crate::components::{FieldError, Plate, Track, Words};
+use crate::format::{self, Quantity, typed};
 use crate::live::Run;
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
 use crate::run::trade_off::TradeOff;
 
-/// Thresholds to change, the stored prompt that wins under them, and every prompt that would as one of them moves.
+/// Thresholds to change, the stored prompt that wins under them, and for each cost a plot of every prompt that would as its
+/// threshold moves.
 #[component]
 pub(super) fn TradeOffPlate(
     run: Run,
-    /// The letter of the plate.
-    letter: Signal<&'static str>,
+    /// The letters of its plate and of the plots, by their place among these.
+    #[prop(into)]
+    letter: Callback<usize, Signal<&'static str>>,
 ) -> impl IntoView {
+    let navigate = use_navigate();
+    let open = Callback::new(move |prompt: String| {
+        let address = format!("/run/{}/candidate/{prompt}", run.id());
+        navigate(&address, NavigateOptions::default());
+    });
     let choice = Memo::new(move |_| run.read(|folded| TradeOff::of(&folded.state, &folded.overview()?.map)));
     let changed = RwSignal::new(BTreeMap::<usize, f64>::new());
     let thresholds = Memo::new(move |_| {
@@ -31,26 +44,31 @@ pub(super) fn TradeOffPlate(
         })
     });
     let fields = move || {
-        let constraints = choice.with(|choice| choice.as_ref().map(|choice| choice.constraints.clone()));
-        let constraints = constraints.unwrap_or_default().into_iter().enumerate();
-        constraints
-            .map(|(place, (metric, own))| view! { <ThresholdField place metric own changed/> })
-            .collect_view()
+        let choice = choice.get()?;
+        let field = |(place, (metric, own)): (usize, &(StudiedMetric, f64))| {
+            let axis = axis(&choice, metric, Some(*own));
+            let most = axis.range.high.min(axis.unit.natural_bounds().1);
+            view! { <ThresholdField place metric=metric.clone() own=*own most changed/> }
+        };
+        let fields = choice.constraints.iter().enumerate().map(field);
+        Some(fields.collect_view())
     };
     let best = move || {
         let sentence = choice.with(|choice| Some(best(choice.as_ref()?, &thresholds.get())));
         sentence.map(|sentence| view! { <Words sentence/> })
     };
+    let many = Memo::new(move |_| {
+        choice.with(|choice| choice.as_ref().map_or(0, |choice| choice.constraints.len()))
+    });
     let fronts = move || {
-        let many = choice.with(|choice| choice.as_ref().map_or(0, |choice| choice.constraints.len()));
-        (0..many)
-            .map(|moved| view! { <Front choice thresholds moved/> })
+        (0..many.get())
+            .map(|moved| view! { <FrontFigure choice thresholds moved letter=letter.run(1 + moved) open/> })
             .collect_view()
     };
     view! {
         <Show when=move || choice.with(Option::is_some)>
             <Plate
-                letter
+                letter=letter.run(0)
                 title=|| {
                     view! {
                         "Other thresholds "
@@ -60,8 +78,8 @@ pub(super) fn TradeOffPlate(
             >
                 <div class="fields">{fields}</div>
                 <p class="reading" role="status">{best}</p>
-                {fronts}
             </Plate>
+            <div class="strips" class:few=move || many.get() == 1>{fronts}</div>
         </Show>
     }
 }
@@ -71,14 +89,17 @@ fn ThresholdField(
     place: usize,
     metric: StudiedMetric,
     own: f64,
+    /// Where the slider ends.
+    most: f64,
     changed: RwSignal<BTreeMap<usize, f64>>,
 ) -> impl IntoView {
     let quantity = metric.quantity();
     let scale = if quantity == Quantity::Rate { 100.0 } else { 1.0 };
     let text = RwSignal::new(typed::text(Some(own * scale), false));
     let wrong = RwSignal::new(None::<String>);
-    let input = move |event| {
-        let bare = event_target_value(&event);
+    let value = Signal::derive(move || Some(changed.with(|changed| *changed.get(&place).unwrap_or(&own))));
+    let written = Signal::derive(move || value.get().map(|value| quantity.threshold(value)));
+    let enter = move |bare: String| {
         let number = typed::number(&bare);
         text.set(bare);
         wrong.set(number.as_ref().err().cloned());
@@ -108,10 +129,17 @@ fn ThresholdField(
                     aria-invalid=move || wrong.with(Option::is_some).then_some("true")
                     aria-describedby=move || wrong.with(Option::is_some).then(|| described.clone())
                     prop:value=move || text.get()
-                    on:input=input
+                    on:input=move |event| enter(event_target_value(&event))
                 />
                 <span>{quantity.unit(&metric.spec)}</span>
             </div>
+            <Track
+                name=format!("{} at most, by slider", metric.label())
+                most=most * scale
+                value=Signal::derive(move || value.get().map(|value| value * scale))
+                written
+                moved=move |value| enter(typed::text(Some(value), false))
+            />
             <FieldError id=message wrong/>
         </div>
     }
@@ -151,57 +179,115 @@ fn figure(scored: &Scored, metric: &StudiedMetric) -> Option<String> {
 
 /// The prompts that win as one threshold rises and the others stay.
 #[component]
-fn Front(choice: Memo<Option<TradeOff>>, thresholds: Memo<Vec<f64>>, moved: usize) -> impl IntoView {
-    let metrics = choice.with_untracked(|choice| {
-        let choice = choice.as_ref()?;
-        let (metric, _) = choice.constraints.get(moved)?;
-        Some([metric.clone(), choice.objective.clone()])
+fn FrontFigure(
+    choice: Memo<Option<TradeOff>>,
+    thresholds: Memo<Vec<f64>>,
+    moved: usize,
+    letter: Signal<&'static str>,
+    open: Callback<String>,
+) -> impl IntoView {
+    let data = Memo::new(move |_| {
+        let thresholds = thresholds.get();
+        let front = choice.with(|choice| front(choice.as_ref()?, &thresholds, moved));
+        front.unwrap_or_default()
     });
-    metrics.map(|metrics| {
-        let [cost, objective] = metrics.clone().map(|metric| metric.label());
-        let title = format!("{objective} against {}", metrics[0].phrase());
-        let region = format!("{title}, scrolls sideways");
-        let rows = move || {
-            let front = choice.with(|choice| {
-                let choice = choice.as_ref()?;
-                let front = thresholds.with(|thresholds| choice.front(thresholds, moved));
-                Some(front.into_iter().cloned().collect::<Vec<Scored>>())
-            });
-            let front = front.unwrap_or_default().into_iter();
-            front.map(|scored| row(&scored, &metrics)).collect_view()
-        };
-        view! {
-            <details class="fold">
-                <summary>{title}</summary>
-                <div class="scroll" tabindex="0" role="group" aria-label=region>
-                    <table>
-                        <thead>
-                            <tr>
-                                <th scope="col">"Wins from here on"</th>
-                                <th scope="col" class="num">{cost}</th>
-                                <th scope="col" class="num">{objective}</th>
-                            </tr>
-                        </thead>
-                        <tbody>{rows}</tbody>
-                    </table>
-                </div>
-            </details>
-        }
+    let name = move || {
+        data.with(|data| {
+            let objective = format::capitalized(&data.objective.name);
+            format!("{objective} against {}", data.cost.name)
+        })
+    };
+    let reading = Memo::new(move |_| match data.with(|data| data.points.len()) {
+        0 => "No prompt keeps the other thresholds.".to_owned(),
+        many => format!(
+            "{} would win in turn as this threshold rises and the others stay. Bars are ± 1 standard error.",
+            format::counted(many, "prompt")
+        ),
+    });
+    view! {
+        <Figure
+            letter
+            name=Signal::derive(name)
+            reading=move || reading.get()
+            table=Signal::derive(move || data.with(front_table))
+        >
+            <Front data label=reading on_open=open/>
+        </Figure>
+    }
+}
+
+/// What is drawn of one cost. Of prompts that reach as much, the best one may cost more: it is drawn beside the front.
+fn front(choice: &TradeOff, thresholds: &[f64], moved: usize) -> Option<FrontData> {
+    let (metric, own) = choice.constraints.get(moved)?;
+    let best = choice.best(thresholds);
+    let wins = |scored: &Scored| best.is_some_and(|best| best.candidate == scored.candidate);
+    let mut shown = choice.front(thresholds, moved);
+    if !shown.iter().any(|scored| wins(scored)) {
+        shown.extend(best);
+    }
+    let point = |scored: &Scored| {
+        Some(FrontPoint {
+            id: scored.candidate.to_string(),
+            objective: scored.objective,
+            cost: *scored.estimate(metric)?,
+            wins: wins(scored),
+        })
+    };
+    let mut points: Vec<FrontPoint> = shown.into_iter().filter_map(point).collect();
+    points.sort_by(|a, b| a.cost.mean.total_cmp(&b.cost.mean));
+    Some(FrontData {
+        objective: axis(choice, &choice.objective, None),
+        cost: axis(choice, metric, Some(*own)),
+        threshold: *thresholds.get(moved)?,
+        points,
     })
 }
 
-fn row(scored: &Scored, metrics: &[StudiedMetric; 2]) -> impl IntoView + use<> {
-    let sentence = Sentence::default().prompt(scored.candidate);
-    let cells = metrics.each_ref().map(|metric| {
-        let estimate = scored.estimate(metric);
-        estimate.map(|estimate| metric.quantity().estimate(estimate))
+/// The axis of a metric, with room for every prompt's bars and for the run's own threshold: it stays as thresholds move.
+fn axis(choice: &TradeOff, metric: &StudiedMetric, own: Option<f64>) -> FrontAxis {
+    let unit = Unit(metric.quantity());
+    let ends = choice.estimates(metric).flat_map(|estimate| {
+        let error = estimate.standard_error;
+        [estimate.mean - error, estimate.mean + error]
     });
-    view! {
-        <tr>
-            <th scope="row">
-                <Words sentence/>
-            </th>
-            {cells.map(|cell| view! { <td class="num">{cell}</td> })}
-        </tr>
+    FrontAxis {
+        name: metric.phrase(),
+        title: format!("{}, {}", metric.phrase(), metric.quantity().unit(&metric.spec)),
+        unit,
+        range: Range::around(ends.chain(own), unit.natural_bounds()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::fixture::finished;
+    use crate::run::map::Map;
+
+    #[test]
+    fn the_best_prompt_is_on_every_front_and_axes_stay_as_thresholds_move() {
+        let state = finished();
+        let choice = TradeOff::of(&state, &Map::new(&state)).unwrap();
+        let own: Vec<f64> = choice.constraints.iter().map(|(_, own)| *own).collect();
+        let lifted = vec![f64::INFINITY; own.len()];
+        for moved in 0..own.len() {
+            let [narrow, wide] = [&own, &lifted].map(|thresholds| front(&choice, thresholds, moved).unwrap());
+            assert_eq!((&narrow.cost, &narrow.objective), (&wide.cost, &wide.objective));
+            for (shown, thresholds) in [(&narrow, &own), (&wide, &lifted)] {
+                let best = choice.best(thresholds).map(|best| best.candidate.to_string());
+                let ringed: Vec<&String> = shown
+                    .points
+                    .iter()
+                    .filter(|point| point.wins)
+                    .map(|point| &point.id)
+                    .collect();
+                assert_eq!(ringed, best.iter().collect::<Vec<_>>());
+                let places = shown
+                    .points
+                    .iter()
+                    .map(|point| shown.cost.range.place(point.cost.mean));
+                assert!(places.into_iter().all(|place| (0.0..=1.0).contains(&place)));
+            }
+        }
     }
 }

@@ -1,11 +1,14 @@
 //! The form of the budget: what a run may spend.
 
+use capo_core::budget::Budget;
 use leptos::prelude::*;
 
 use super::draft::DOLLARS;
 use super::field::{Number, NumberField};
+use super::fold::Folded;
+use super::form::Form;
 use super::prices::Prices;
-use super::section::Section;
+use crate::format;
 
 /// Seconds in what the field counts in.
 const MINUTE: f64 = 60.0;
@@ -56,10 +59,41 @@ pub(super) fn BudgetSection() -> impl IntoView {
         .into_iter()
         .map(|bound| view! { <NumberField number=bound.optional("no limit")/> })
         .collect_view();
+    let set = expect_context::<Form>().memo(|study| most(&study.budget));
     view! {
-        <Section number=6 title="Budget" lead=move || lead>
+        <Folded title="Budget" set lead=move || lead>
             <div class="fields">{fields}</div>
             <Prices/>
-        </Section>
+        </Folded>
+    }
+}
+
+/// "At most 4,000 rollouts, $5.00".
+fn most(budget: &Budget) -> String {
+    let count = |bound: Option<u64>, of: &str| bound.map(|bound| format!("{} {of}", format::count(bound)));
+    let bounds = [
+        count(budget.rollouts, "rollouts"),
+        count(budget.calls, "calls"),
+        count(budget.tokens, "tokens"),
+        budget.usd.map(|usd| format::dollars(Some(usd))),
+        budget.seconds.map(format::span),
+    ];
+    let bounds: Vec<String> = bounds.into_iter().flatten().collect();
+    if bounds.is_empty() {
+        return "No limit".to_owned();
+    }
+    format!("At most {}", bounds.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_spent_is_said_in_a_line() {
+        let mut budget = Budget::default();
+        assert_eq!(most(&budget), "No limit");
+        (budget.rollouts, budget.usd) = (Some(4000), Some(5.0));
+        assert_eq!(most(&budget), "At most 4,000 rollouts, $5.00");
     }
 }

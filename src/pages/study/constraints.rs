@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use capo_core::metric::{Direction, MetricSpec, PROMPT_LENGTH, prompt_length};
+use capo_core::study::{Constraint, Study};
 use leptos::ev;
 use leptos::prelude::*;
 
 use super::constraint_settings::ConstraintSettings;
-use super::field::{Number, NumberField, Wrong};
+use super::field::{Number, NumberField, Wrong, id};
+use super::fold::Folded;
 use super::form::Form;
 use super::labels::label;
+use super::measured::Measured;
 use super::presets::UsualCosts;
-use super::section::Section;
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
 use crate::components::removing;
@@ -61,13 +63,17 @@ pub(super) fn GoalsSection() -> impl IntoView {
          its cost is known without asking a model."
     };
     let others: Others = StoredValue::new(BTreeMap::new());
+    let set = move || {
+        form.measured
+            .with(|measured| form.draft.with(|draft| aims(&draft.study, measured)))
+    };
     view! {
-        <Section number=3 title="Objective and constraints" lead=lead full=true>
+        <Folded title="Objective and constraints" set=Signal::derive(set) lead=lead>
             <div class="fields wide">
                 <div class="field">
-                    <label for="objective">"Objective, higher is better"</label>
+                    <label for=id("objective.metric")>"Objective, higher is better"</label>
                     <select
-                        id="objective"
+                        id=id("objective.metric")
                         aria-invalid=move || wrong.with(Option::is_some).then_some("true")
                         aria-describedby=move || {
                             if wrong.with(Option::is_some) {
@@ -91,8 +97,29 @@ pub(super) fn GoalsSection() -> impl IntoView {
             <Add/>
             <UsualCosts/>
             <ConstraintSettings/>
-        </Section>
+        </Folded>
     }
+}
+
+/// "Success, human requests ≤ 37%, excess tools ≤ 80% of the seed’s".
+fn aims(study: &Study, measured: &Measured) -> String {
+    let limit = |constraint: &Constraint| {
+        let quantity = measured
+            .metric(&constraint.metric)
+            .map_or(Quantity::Ratio, Quantity::of);
+        let name = format::phrase(&constraint.metric);
+        match (constraint.relative_to_seed, constraint.threshold) {
+            (Some(share), _) => format!("{name} {} of the seed’s", Quantity::Rate.limit(share)),
+            (None, Some(threshold)) => format!("{name} {}", quantity.limit(threshold)),
+            (None, None) => name,
+        }
+    };
+    let mut aims = vec![format::label(&study.objective.metric)];
+    aims.extend(study.constraints.iter().map(limit));
+    if study.constraints.is_empty() {
+        aims.push("no constraints".to_owned());
+    }
+    aims.join(", ")
 }
 
 /// Thresholds as numbers or as shares of the seed prompt's cost.
@@ -395,6 +422,21 @@ fn Add() -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::study::draft::Draft;
+
+    #[test]
+    fn what_is_aimed_at_is_said_in_a_line() {
+        let mut draft = Draft::new().unwrap();
+        let measured = Measured::of(&draft.study.workload, &draft.files, 0);
+        assert_eq!(
+            aims(&draft.study, &measured),
+            "Success, human requests ≤ 37%, excess tools ≤ 1.25, prompt length ≤ 5.0k"
+        );
+        draft.set_threshold("excess_tools", true, 0.8);
+        assert!(aims(&draft.study, &measured).contains("excess tools ≤ 80% of the seed’s"));
+        draft.study.constraints.clear();
+        assert_eq!(aims(&draft.study, &measured), "Success, no constraints");
+    }
 
     #[test]
     fn the_seed_is_marked_only_where_its_cost_is_known() {

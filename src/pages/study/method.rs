@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::confirm::ConfirmFields;
 use super::feedback::FeedbackFields;
 use super::field::{Number, NumberField};
+use super::fold::Folded;
 use super::form::Form;
 use super::place::Place;
-use super::section::Section;
 use super::setting_field::SettingField;
 use super::settings::{Setting, settings};
 use crate::format;
@@ -66,9 +66,14 @@ pub(super) fn MethodSection() -> impl IntoView {
             }
         });
     };
+    let set = form.memo(|study| {
+        let rounds = studies::rounds(study).map(|rounds| format::counted(rounds as usize, "round"));
+        let rounds = rounds.unwrap_or_else(|| "until the budget is spent".to_owned());
+        format!("{}, {rounds}", studies::method_name(&study.study.method))
+    });
     let fields = move || method.with(|method| hyperparameters(method));
     view! {
-        <Section number=4 title="Method" lead=lead>
+        <Folded title="Method" set lead=lead>
             <div class="field narrow">
                 <label for="method">"Method"</label>
                 <select id="method" on:change=change>
@@ -85,7 +90,7 @@ pub(super) fn MethodSection() -> impl IntoView {
             </div>
             <FeedbackFields/>
             <ConfirmFields/>
-        </Section>
+        </Folded>
     }
 }
 

@@ -1,4 +1,4 @@
-//! The page that sets up a study, from the workload to the budget, and starts it.
+//! The page that sets up a study in three steps, with everything else folded away, and starts it.
 
 mod asking;
 mod budget;
@@ -13,6 +13,7 @@ mod endpoint;
 mod feedback;
 mod field;
 mod file;
+mod fold;
 mod form;
 mod further;
 mod headers;
@@ -63,6 +64,7 @@ use self::kept::Keeping;
 use self::method::MethodSection;
 use self::models::ModelsSection;
 use self::on_server::OnServer;
+use self::presets::Templates;
 use self::prompt::PromptSection;
 use self::start::Start;
 use self::workload::WorkloadSection;
@@ -83,6 +85,7 @@ pub fn StudyPage() -> impl IntoView {
         open_links(form);
         take_handed_over(form, on_server);
         ask_cost(form);
+        fold::unfold_problems(form);
         kept::follow(form);
         view! { <Setup form/> }
     })
@@ -236,6 +239,7 @@ fn Setup(form: Form) -> impl IntoView {
     };
     view! {
         <div
+            on:click=|event| fold::unfold_for_link(&event)
             on:dragover=drag
             on:dragleave=leave
             on:drop=drop
@@ -263,11 +267,13 @@ fn Setup(form: Form) -> impl IntoView {
             </Show>
             <div class="g g-setup">
                 <form class="form" novalidate on:submit=|event| event.prevent_default()>
-                    <WorkloadSection/>
+                    <Templates/>
                     <PromptSection/>
+                    <WorkloadSection/>
+                    <ModelsSection/>
+                    <h2>"Everything else"</h2>
                     <GoalsSection/>
                     <MethodSection/>
-                    <ModelsSection/>
                     <BudgetSection/>
                 </form>
                 <aside class="side" aria-label="Cost and start">

@@ -41,7 +41,7 @@ pub(super) fn ModelsSection() -> impl IntoView {
         }
     };
     view! {
-        <Section number=5 title="Models" lead=lead full=true>
+        <Section number=3 title="Models" lead=lead full=true>
             <ModelsTable roles=&ROLES/>
             <Further/>
         </Section>

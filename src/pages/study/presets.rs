@@ -1,5 +1,7 @@
-//! Beginnings of a study of one's own rows: what the answers are, and what else to keep an eye on.
+//! Beginnings of a study of one's own: what the answers are or who gives them, and what else to keep an eye on.
 
+use capo_core::llm::Role;
+use capo_models::providers::SIMULATED;
 use leptos::prelude::*;
 use serde_json::{Value, json};
 
@@ -8,11 +10,13 @@ use super::form::Form;
 use super::metrics::aim_at;
 use super::place::Place;
 
-/// What answers are.
+/// What answers are, or who gives them.
 struct Template {
     title: &'static str,
+    /// The kind of workload.
+    kind: &'static str,
     prompt: &'static str,
-    /// How an answer is compared with what is expected.
+    /// How an answer is compared with what is expected; an agent of one's own measures that itself.
     compared_by: &'static str,
     /// Whether the message about an example begins with its context.
     has_context: bool,
@@ -21,24 +25,34 @@ struct Template {
 /// The column of contexts, before what is asked.
 const CONTEXT: &str = "{{ context }}\n\n";
 
-static TEMPLATES: [Template; 3] = [
+static TEMPLATES: [Template; 4] = [
     Template {
         title: "Classify",
+        kind: "table",
         prompt: "Classify the text. Write nothing but the label.",
         compared_by: "normalized",
         has_context: false,
     },
     Template {
         title: "Extract",
+        kind: "table",
         prompt: "Find what is asked for in the text. Write it as it stands there, and nothing else.",
         compared_by: "f1",
         has_context: false,
     },
     Template {
         title: "Answer from context",
+        kind: "table",
         prompt: "Answer the question by the context alone. Where the context does not say it, say so.",
         compared_by: "f1",
         has_context: true,
+    },
+    Template {
+        title: "Tool agent over HTTP",
+        kind: "external",
+        prompt: "Do what you are asked with the tools you have. Look up what you do not know, and say what you did.",
+        compared_by: "",
+        has_context: false,
     },
 ];
 
@@ -78,12 +92,19 @@ fn costs() -> [(&'static str, Value, f64); 5] {
 
 impl Template {
     fn take(&self, draft: &mut Draft) {
+        draft.take_kind(self.kind);
         // A prompt of somebody's own stays.
         let prompt = draft.study.prompt.text.as_deref();
         if draft.has_usual_prompt() || TEMPLATES.iter().any(|other| prompt == Some(other.prompt)) {
             draft.study.prompt.file = None;
             draft.study.prompt.text = Some(self.prompt.to_owned());
         }
+        if self.kind != "table" {
+            return;
+        }
+        // One model does for all roles; one that only plays a role would not.
+        let models = &mut draft.study.models;
+        models.retain(|role, table| *role == Role::Agent || table["provider"] != SIMULATED);
         aim_at(draft, self.compared_by);
         let message = Place::Workload.text(&draft.study, "user");
         let asked = message.strip_prefix(CONTEXT).unwrap_or(&message);
@@ -120,7 +141,7 @@ fn keep(draft: &mut Draft, metric: &Value, threshold: f64) -> bool {
     is_new
 }
 
-/// What the answers are to be.
+/// What a study of one's own begins with.
 #[component]
 pub(super) fn Templates() -> impl IntoView {
     let form = expect_context::<Form>();
@@ -138,8 +159,9 @@ pub(super) fn Templates() -> impl IntoView {
                 {TEMPLATES.iter().map(button).collect_view()}
             </div>
             <p class="note">
-                "Each sets how answers are compared, and the seed prompt unless you wrote one. Answer from context puts the \
-                 column context before what is asked."
+                "Three steps: a prompt, rows, a model. Each of these sets how answers are compared, and the seed prompt unless \
+                 you wrote one. Answer from context puts the column context before what is asked; a tool agent is your own, at \
+                 an address."
             </p>
         </div>
     }
@@ -215,10 +237,13 @@ mod tests {
     #[test]
     fn a_template_leaves_a_prompt_of_one_s_own() {
         let mut draft = Draft::new().unwrap();
-        draft.take_kind("table");
-        for template in &TEMPLATES {
+        for template in TEMPLATES.iter().rev() {
             template.take(&mut draft);
             assert_eq!(draft.study.prompt.text.as_deref(), Some(template.prompt));
+            assert_eq!(draft.kind(), template.kind);
+            if template.kind == "external" {
+                continue;
+            }
             assert_eq!(draft.study.workload["metric"][0]["type"], template.compared_by);
             assert_eq!(draft.study.workload["metric"][0]["name"], "correct");
         }

@@ -19,7 +19,7 @@ pub(super) fn PromptSection() -> impl IntoView {
         format!("Where the search starts. {length} characters.")
     };
     view! {
-        <Section number=2 title="Seed prompt" lead=move || lead>
+        <Section number=1 title="Seed prompt" lead=move || lead>
             <TextField
                 key="prompt.text"
                 label=label("prompt.text")

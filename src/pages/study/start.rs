@@ -181,7 +181,7 @@ fn why(form: Form, missing: &[String]) -> AnyView {
         return view! {
             {format::label(&format::listed(missing))}
             ". "
-            <a href="#section-5" rel="external">"Models"</a>
+            <a href="#section-3" rel="external">"Models"</a>
         }
         .into_any();
     }
@@ -194,7 +194,7 @@ fn why(form: Form, missing: &[String]) -> AnyView {
             format::label(&format::number_word(count))
         ),
     };
-    view! { {words} <a href="#section-5" rel="external">{silent.join(", ")}</a> "." }.into_any()
+    view! { {words} <a href="#section-3" rel="external">{silent.join(", ")}</a> "." }.into_any()
 }
 
 /// A problem, leading to its field. The browser follows links within the page itself, again and again
@@ -202,7 +202,7 @@ fn why(form: Form, missing: &[String]) -> AnyView {
 fn item(problem: Problem) -> impl IntoView {
     // The fields of most settings of models are folded away; those of prices are not.
     let address = if problem.is_of_models() && !prices::is_price(&problem.key) {
-        "#section-5".to_owned()
+        "#section-3".to_owned()
     } else {
         format!("#{}", field::id(&problem.key))
     };

@@ -11,7 +11,6 @@ use super::form::Form;
 use super::labels::label;
 use super::metrics::Metrics;
 use super::place::Place;
-use super::presets::Templates;
 use super::rows::{Exclude, Rows};
 use super::section::Section;
 use super::setting_field::{SettingField, number};
@@ -48,7 +47,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
     };
     let lead = || "What a prompt is measured on. The held-out examples are never seen by the search.";
     view! {
-        <Section number=1 title="Workload" lead=lead>
+        <Section number=2 title="Workload" lead=lead>
             <div class="seg" role="group" aria-label="Workload">
                 {kinds}
             </div>
@@ -155,7 +154,6 @@ fn EverySetting(kind: String) -> impl IntoView {
 #[component]
 fn OwnTable() -> impl IntoView {
     view! {
-        <Templates/>
         <Rows/>
         <Exclude/>
         <TextField

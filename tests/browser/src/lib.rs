@@ -26,6 +26,14 @@ pub use thirtyfour::Key;
 /// included.
 const PATIENCE: Duration = Duration::from_mins(4);
 
+/// What people see of a page: whether an element is shown, its words, and the opening of what it is folded away in.
+const SEEN: &str = "const isShown = (one) => one.offsetParent !== null && one.checkVisibility();
+    const words = (one) => (one.innerText || one.textContent).trim();
+    const isFolded = (one) => one.closest('details:not([open])') !== null;
+    const unfold = (one) => {
+        for (let fold; (fold = one.closest('details:not([open])')); fold.open = true) fold.querySelector('summary').click();
+    };";
+
 /// How long a browser that was killed may take to be gone.
 const GOING: Duration = Duration::from_secs(10);
 
@@ -142,17 +150,23 @@ impl Browser {
         text.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Clicks the first button or link of this name, waiting until there is one.
+    /// Clicks the first button or link of this name, waiting until there is one. What it is folded away in is opened first.
     pub async fn click(&self, name: &str) {
         let script = "const wanted = arguments[0];
-            const all = [...document.querySelectorAll('button, a, summary, label, [role=button]')];
-            const shown = all.filter((one) => one.offsetParent !== null && !one.disabled);
-            const found = shown.find((one) => one.innerText.trim() === wanted)
-                || shown.find((one) => one.innerText.trim().startsWith(wanted));
-            if (found) found.click();
-            return Boolean(found)";
+            const all = [...document.querySelectorAll('button, a, summary, label, [role=button]')]
+                .filter((one) => !one.disabled);
+            const shown = all.filter(isShown);
+            const found = shown.find((one) => words(one) === wanted)
+                || shown.find((one) => words(one).startsWith(wanted))
+                || all.find((one) => isFolded(one) && words(one) === wanted);
+            if (!found) return false;
+            if (!isShown(found)) unfold(found);
+            if (!isShown(found)) return false;
+            found.click();
+            return true";
+        let script = format!("{SEEN} {script}");
         self.until(&format!("there is a button `{name}`"), async || {
-            self.js_with(script, vec![json!(name)]).await == json!(true)
+            self.js_with(&script, vec![json!(name)]).await == json!(true)
         })
         .await;
     }
@@ -206,44 +220,51 @@ impl Browser {
         input.send_keys(path).await.expect("a file can be chosen");
     }
 
-    /// Types into the field of this accessible name, in place of what it holds.
+    /// Types into the field of this accessible name, in place of what it holds. What it is folded away in is opened first.
     ///
     /// # Panics
     /// When there is no such field.
     pub async fn fill(&self, label: &str, text: &str) {
         let script = "const [label, text] = arguments;
-            const labelled = [...document.querySelectorAll('label')].find((one) => one.innerText.trim() === label);
+            const labelled = [...document.querySelectorAll('label')].find((one) => words(one) === label);
             const field = document.querySelector(`[aria-label=\"${label}\"]`)
                 || (labelled && (labelled.control || document.getElementById(labelled.htmlFor)));
             if (!field) return false;
+            unfold(field);
             field.focus();
             field.value = text;
             field.dispatchEvent(new Event('input', { bubbles: true }));
             field.dispatchEvent(new Event('change', { bubbles: true }));
             return true";
+        let script = format!("{SEEN} {script}");
         self.until(&format!("there is a field `{label}`"), async || {
-            self.js_with(script, vec![json!(label), json!(text)]).await == json!(true)
+            self.js_with(&script, vec![json!(label), json!(text)]).await == json!(true)
         })
         .await;
     }
 
-    /// Types into the field of this accessible name key by key, in place of what it holds.
+    /// Types into the field of this accessible name key by key, in place of what it holds. What it is folded away in is
+    /// opened first.
     ///
     /// # Panics
     /// When there is no such field, or it has not got what was typed and the focus in the end.
     pub async fn type_in(&self, label: &str, text: &str) {
         let find = "const label = arguments[0];
-            const labelled = [...document.querySelectorAll('label')].filter((one) => one.innerText.trim() === label)
+            const labelled = [...document.querySelectorAll('label')].filter((one) => words(one) === label)
                 .map((one) => one.control || document.getElementById(one.htmlFor));
-            const all = [...document.querySelectorAll(`[aria-label=\"${label}\"]`), ...labelled];
-            const field = all.find((one) => one && one.offsetParent && !one.disabled);
+            const all = [...document.querySelectorAll(`[aria-label=\"${label}\"]`), ...labelled]
+                .filter((one) => one && !one.disabled);
+            const field = all.find(isShown) || all.find(isFolded);
             if (!field) return false;
+            unfold(field);
+            if (!isShown(field)) return false;
             field.focus();
             field.select();
             window.typedInto = field;
             return true";
+        let find = format!("{SEEN} {find}");
         self.until(&format!("there is a field `{label}`"), async || {
-            self.js_with(find, vec![json!(label)]).await == json!(true)
+            self.js_with(&find, vec![json!(label)]).await == json!(true)
         })
         .await;
         self.keys(text).await;

@@ -55,7 +55,10 @@ pub(crate) fn archive(data: &Path, folder: &Path, files: &[&str]) -> PathBuf {
 /// Drops a file or folder where the benchmark is asked for.
 pub(crate) async fn drop_on_page(browser: &Browser, paths: &[&Path]) {
     let place = browser
-        .js("const { x, y } = document.querySelector('.drop').getBoundingClientRect(); return [x + 9, y + 9]")
+        .js(
+            "const place = document.querySelector('.drop'); place.scrollIntoView({ block: 'center' });
+            const { x, y } = place.getBoundingClientRect(); return [x + 9, y + 9]",
+        )
         .await;
     for kind in ["dragEnter", "dragOver", "drop"] {
         let event = json!({

@@ -5,6 +5,7 @@
     reason = "a panic is how a test fails, in its own parts too"
 )]
 
+mod beginning;
 mod benchmark;
 mod dollars;
 mod edge;
@@ -388,6 +389,19 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
     browser.until_shown("No prompt of this run keeps them all").await;
     browser.type_in("Too long at most", "100").await;
     browser.until_shown("is the best: correct ").await;
+    // The best one is ringed in the plot; the threshold is a line that follows the slider, as the field does.
+    browser.until_shown("Correct against too long").await;
+    let plot = "const plate = [...document.querySelectorAll('figure')].find((one) =>
+            one.innerText.includes('Correct against too long'));
+        return [plate.querySelectorAll('.c-ring').length, plate.querySelector('.c-thr').getAttribute('x1')]";
+    let typed_in = browser.js(plot).await;
+    assert_eq!(typed_in[0], 1, "{typed_in}");
+    browser.fill("Too long at most, by slider", "0").await;
+    let typed = "return [...document.querySelectorAll('label')].find((one) =>
+        one.innerText.trim() === 'Too long at most').control.value";
+    assert_eq!(browser.js(typed).await, "0");
+    let slid = browser.js(plot).await;
+    assert_ne!(slid[1], typed_in[1], "{slid}");
     // Six examples are held out.
     browser.until_shown("Example by example").await;
     browser.click("Table (CSV)").await;

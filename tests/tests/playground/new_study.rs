@@ -99,6 +99,51 @@ async fn mistyped_text_stays_and_its_link_leads_there() {
         .await;
 }
 
+/// Which of the folded sections are open.
+const UNFOLDED: &str = "return [...document.querySelectorAll('.folded > details')].map((one) => one.open)";
+
+async fn until_unfolded(browser: &Browser, wanted: [bool; 3]) {
+    browser
+        .until(
+            &format!("the folded sections are open as {wanted:?}"),
+            async || browser.js(UNFOLDED).await == json!(wanted),
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn folded_sections_say_what_is_set_and_open_by_key_by_problem_and_by_link() {
+    let browser = open("/study").await;
+    for set in [
+        "Success, human requests ≤ 37%, excess tools ≤ 1.25",
+        "CAPO, ",
+        "At most 3,000 rollouts",
+    ] {
+        browser.until_shown(set).await;
+    }
+    until_unfolded(&browser, [false; 3]).await;
+    browser
+        .js("document.querySelector('.folded summary').focus()")
+        .await;
+    browser.press(Key::Enter).await;
+    until_unfolded(&browser, [true, false, false]).await;
+    let mistype = "const one = document.getElementById('f-study-rounds'); one.value = 'six';
+        one.dispatchEvent(new Event('input', { bubbles: true }))";
+    browser.js(mistype).await;
+    until_unfolded(&browser, [true, true, false]).await;
+    browser
+        .js("document.querySelectorAll('.folded summary')[1].click()")
+        .await;
+    until_unfolded(&browser, [true, false, false]).await;
+    browser.click_at("#start-why a").await;
+    until_unfolded(&browser, [true, true, false]).await;
+    browser
+        .until("the field has the focus", async || {
+            browser.js(FOCUSED).await == json!("f-study-rounds")
+        })
+        .await;
+}
+
 #[tokio::test]
 async fn a_journal_taken_to_new_study_is_opened() {
     let (study, _stub) = Study::new("http://unused").on_stub();

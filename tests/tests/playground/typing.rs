@@ -83,6 +83,7 @@ async fn every_field_keeps_the_focus_and_what_is_typed() {
 #[tokio::test]
 async fn what_is_removed_leaves_the_focus_in_its_place() {
     let browser = open("/study").await;
+    browser.click("Objective and constraints").await;
     let begin = "const first = document.querySelector('.col-remove button');
         if (first) first.focus();
         return Boolean(first)";
@@ -135,7 +136,8 @@ async fn an_address_and_a_key_are_typed_and_deleted_letter_by_letter() {
 #[tokio::test]
 async fn rows_with_a_question_reach_an_agent_of_one_s_own() {
     let browser = open("/study").await;
-    browser.click("HTTP endpoint").await;
+    browser.click("Tool agent over HTTP").await;
+    browser.until_shown("Test with the first example").await;
     browser.type_in("Address", "http://127.0.0.1:9/run").await;
     browser
         .type_in("Paste rows here", "id,question,answer\na,1,2\nb,3,4\nc,5,6")
@@ -505,6 +507,7 @@ async fn a_tab_in_which_nothing_is_changed_leaves_the_draft_of_another_alone() {
 async fn a_test_is_set_up_by_typing_and_its_verdict_opens_the_result() {
     let browser = open("/study").await;
     browser.until_shown("Help desk").await;
+    browser.click("Method").await;
     let toggle = "const box = [...document.querySelectorAll('label.choice')]
         .find((one) => one.innerText.startsWith('At the end, test'))?.querySelector('input');
         if (!box || box.disabled) return false;

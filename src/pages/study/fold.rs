@@ -1,0 +1,71 @@
+//! Sections that are folded away, and what unfolds them.
+
+use leptos::prelude::*;
+use web_sys::Element;
+
+use super::field;
+use super::form::Form;
+
+/// A section that is folded away: its summary says what is set in it.
+#[component]
+pub(super) fn Folded(
+    /// What it sets.
+    title: &'static str,
+    /// What is set.
+    #[prop(into)]
+    set: Signal<String>,
+    /// What stands above the fields.
+    #[prop(into)]
+    lead: ViewFnOnce,
+    /// The fields.
+    children: Children,
+) -> impl IntoView {
+    view! {
+        <section class="folded">
+            <details>
+                <summary>
+                    <h3>{title}</h3>
+                    <span class="note">{set}</span>
+                </summary>
+                <div class="lead">{lead.run()}</div>
+                <div class="stack">{children()}</div>
+            </details>
+        </section>
+    }
+}
+
+/// Unfolds whatever the element of an id is folded away in.
+fn unfold(id: &str) {
+    let mut inside = document().get_element_by_id(id);
+    while let Some(element) = inside {
+        inside = element.closest("details:not([open])").ok().flatten();
+        if let Some(fold) = &inside {
+            // One that went away meanwhile holds nothing to see.
+            let _ = fold.set_attribute("open", "");
+        }
+    }
+}
+
+/// Unfolds what a link within the page leads to, before the browser follows it.
+pub(super) fn unfold_for_link(event: &web_sys::MouseEvent) {
+    let link = event_target::<Element>(event)
+        .closest("a[href^='#']")
+        .ok()
+        .flatten();
+    if let Some(address) = link.and_then(|link| link.get_attribute("href")) {
+        unfold(address.trim_start_matches('#'));
+    }
+}
+
+/// Unfolds the fields in which something is wrong.
+pub(super) fn unfold_problems(form: Form) {
+    Effect::new(move |_| {
+        let problems = form.problems.get();
+        // Some of the fields are made by what has changed with the problems.
+        request_animation_frame(move || {
+            for problem in &problems {
+                unfold(&field::id(&problem.key));
+            }
+        });
+    });
+}
