@@ -3,7 +3,9 @@
 pub mod axis;
 pub mod bands;
 pub mod bullet;
+pub mod card;
 pub mod figure;
+mod focus;
 mod grid;
 pub mod heat;
 pub mod interval;

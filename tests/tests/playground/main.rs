@@ -6,6 +6,7 @@
 )]
 
 mod benchmark;
+mod cards;
 mod dollars;
 mod edge;
 #[expect(dead_code, reason = "other tests use other parts")]

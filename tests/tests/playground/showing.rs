@@ -20,7 +20,7 @@ fn ended(study: Study) -> (Study, Stub) {
 }
 
 /// The live page of a run whose journal was opened from a file.
-async fn live(study: &Study) -> Browser {
+pub(crate) async fn live(study: &Study) -> Browser {
     let browser = page::open("/runs").await;
     browser.choose("Journals to open", &study.journal()).await;
     browser.until_shown("against the worst residual").await;
