@@ -105,6 +105,18 @@ impl PromptDiff {
         diff
     }
 
+    /// The same with a few words alone of what stands in both, beside every edit.
+    #[must_use]
+    pub fn excerpt(mut self) -> Self {
+        let last = self.segments.len().saturating_sub(1);
+        for (place, segment) in self.segments.iter_mut().enumerate() {
+            if segment.change == Change::Equal {
+                segment.text = beside(&segment.text, place > 0, place < last);
+            }
+        }
+        self
+    }
+
     /// Whether the two prompts are the same.
     pub fn is_empty(&self) -> bool {
         self.segments
@@ -202,6 +214,19 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
+/// The first words of a text after an edit and the last ones before an edit.
+fn beside(text: &str, after: bool, before: bool) -> String {
+    // Five words, and what parts them.
+    const KEPT: usize = 10;
+    let tokens = tokens(text);
+    let (head, tail) = (KEPT * usize::from(after), KEPT * usize::from(before));
+    if tokens.len() <= head + tail {
+        return text.to_owned();
+    }
+    let rest = tokens.len() - tail;
+    format!("{}…{}", tokens[..head].concat(), tokens[rest..].concat())
+}
+
 fn words(tokens: &[&str]) -> usize {
     tokens.iter().filter(|token| !token.trim().is_empty()).count()
 }
@@ -275,6 +300,15 @@ mod tests {
     fn the_summary_counts_what_is_shown_as_changed() {
         let diff = PromptDiff::new("one a b two end of it", "three a b four five end of it");
         assert_eq!((diff.deleted, diff.inserted), (4, 5));
+    }
+
+    #[test]
+    fn an_excerpt_leaves_out_what_is_far_from_edits() {
+        let (old, new) = ("one a b c d e f g h i j k l two", "three a b c d e f g h i j k l");
+        let diff = PromptDiff::new(old, new).excerpt();
+        let parts: Vec<&str> = diff.segments.iter().map(|part| part.text.as_str()).collect();
+        assert_eq!(parts, ["one", "three", " a b c d e… h i j k l", " two"]);
+        assert_eq!((diff.inserted, diff.deleted), (1, 2));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use wasm_bindgen::JsCast;
 use web_sys::Element;
 
 use super::{
+    focus::{focus, leave},
     grid::next,
     marks::verdict,
-    roving::{focus, leave},
     unit::{Unit, short},
 };
 use crate::components::{Spacer, Window};

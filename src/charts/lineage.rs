@@ -32,7 +32,7 @@ pub struct LineageData {
     pub unit: Unit,
     /// The last round with a column of its own.
     pub last_round: u32,
-    /// The candidates, parents before their children.
+    /// The candidates, parents before their children, and rewrites that gave none.
     pub nodes: Vec<LineageNode>,
     /// The candidate whose ancestors are drawn as the course.
     pub selected: Option<String>,
@@ -47,10 +47,10 @@ impl LineageData {
     }
 }
 
-/// One candidate of the lineage.
+/// One candidate of the lineage, or a rewrite that gave none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineageNode {
-    /// The candidate.
+    /// The candidate, or what tells the rewrite from all others.
     pub id: String,
     /// The candidate it was rewritten from; none for the seed.
     pub parent: Option<String>,
@@ -62,6 +62,8 @@ pub struct LineageNode {
     pub feasible: bool,
     /// Whether it is in the final pool.
     pub in_pool: bool,
+    /// Why there is no candidate; none where there is one.
+    pub reason: Option<String>,
 }
 
 /// A curve from a parent to a child, or a part of the course.
@@ -148,21 +150,21 @@ pub fn LineageTree(
     }
 }
 
-/// The lineage's data as a table, one row per candidate.
+/// The lineage's data as a table, one row per candidate or rewrite that gave none.
 pub fn lineage_table(data: &LineageData) -> TableData {
     let mut table = TableData::with_headers(&["Prompt", "Round", "Parent", &data.objective, "Gate", "Pool"]);
     let dash = || "–".to_owned();
     let row = |node: &LineageNode| {
         vec![
-            short(&node.id),
+            node.reason.as_ref().map_or_else(|| short(&node.id), |_| dash()),
             round_name(node.round),
             node.parent.as_deref().map_or_else(dash, short),
             node.objective
                 .map_or_else(dash, |objective| data.unit.value(objective)),
-            if node.objective.is_some() {
-                verdict(node.feasible).to_owned()
-            } else {
-                dash()
+            match (&node.reason, node.objective) {
+                (Some(reason), _) => format!("no child: {reason}"),
+                (None, Some(_)) => verdict(node.feasible).to_owned(),
+                (None, None) => dash(),
             },
             if node.in_pool {
                 "in pool".to_owned()
@@ -265,14 +267,19 @@ fn marks(data: &LineageData, places: &HashMap<String, (f64, f64)>) -> Vec<Mark> 
     let mark = |node: &LineageNode| {
         let (x, y) = places.get(&node.id).copied()?;
         let is_strong = is_strong(node, &ancestors);
+        let shape = match (&node.reason, node.objective) {
+            (Some(_), _) => Shape::Cross,
+            (None, Some(_)) => Shape::of(node.feasible),
+            (None, None) => Shape::Ring,
+        };
         Some(Mark {
             key: node.id.clone(),
-            id: Some(node.id.clone()),
+            id: node.reason.is_none().then(|| node.id.clone()),
             column: node.round,
             x,
             y,
             shift: 0.0,
-            shape: node.objective.map_or(Shape::Ring, |_| Shape::of(node.feasible)),
+            shape,
             weight: if is_strong { Weight::Strong } else { Weight::Faint },
             radius: if is_strong { STRONG } else { FAINT + 0.4 },
             ringed: data.selected.as_deref() == Some(&node.id),
@@ -283,6 +290,11 @@ fn marks(data: &LineageData, places: &HashMap<String, (f64, f64)>) -> Vec<Mark> 
 }
 
 fn sentence(data: &LineageData, node: &LineageNode) -> String {
+    if let Some(reason) = &node.reason {
+        let parent = node.parent.as_deref().map(short).unwrap_or_default();
+        let round = round_title(node.round);
+        return format!("{round}: a rewrite of {parent} gave no child ({reason}).");
+    }
     let measured = node.objective.map_or_else(
         || "not yet decided".to_owned(),
         |objective| {
@@ -350,6 +362,7 @@ mod tests {
             objective: Some(0.5),
             feasible: in_pool,
             in_pool,
+            reason: None,
         }
     }
 
@@ -395,6 +408,31 @@ mod tests {
             strong.map(|mark| mark.key).collect::<Vec<_>>(),
             ["seed", "b", "c"]
         );
+    }
+
+    #[test]
+    fn a_rewrite_without_a_child_stands_beside_its_siblings_with_its_reason() {
+        let mut data = data();
+        data.nodes.push(LineageNode {
+            objective: None,
+            reason: Some("it is empty".to_owned()),
+            ..node("2-a-1", Some("a"), 2, false)
+        });
+        let ids: Vec<_> = rows(&data)[&2].iter().map(|node| node.id.as_str()).collect();
+        assert_eq!(ids, ["d", "2-a-1", "c"]);
+        let places = places(&data);
+        let mark = marks(&data, &places).pop().unwrap();
+        assert_eq!(
+            (mark.id, mark.shape, mark.weight),
+            (None, Shape::Cross, Weight::Faint)
+        );
+        assert_eq!(
+            mark.sentence,
+            "Round 2: a rewrite of a gave no child (it is empty)."
+        );
+        assert_eq!(numbers(&data, &places).len(), 5);
+        let row = lineage_table(&data).rows.pop().unwrap();
+        assert_eq!(row, ["–", "2", "a", "–", "no child: it is empty", "–"]);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Marks: what was measured. Shape first, colour second: a disc is feasible, an open diamond is not, a
-//! dotted ring is not yet decided.
+//! dotted ring is not yet decided, a cross never came to be.
 
 use std::collections::BTreeMap;
 
-use leptos::prelude::*;
+use leptos::{prelude::*, svg};
 
-use super::{keyed::keyed, roving::Roving, scale::percent};
+use super::{card::Cards, keyed::keyed, roving::Roving, scale::percent};
 
 /// What a mark says about the thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum Shape {
     Diamond,
     /// Not known before all examples are answered.
     Ring,
+    /// There is nothing to measure.
+    Cross,
 }
 
 impl Shape {
@@ -104,6 +106,8 @@ pub fn Marks(
     /// The chart's tab stop.
     roving: Roving,
 ) -> impl IntoView {
+    // A card says more.
+    let has_titles = use_context::<Cards>().is_none();
     keyed(
         marks,
         |mark| mark.key.clone(),
@@ -123,7 +127,7 @@ pub fn Marks(
                         data-point=move || mark.with(|mark| mark.key.clone())
                         data-id=move || mark.with(|mark| mark.id.clone())
                     >
-                        <title>{sentence}</title>
+                        {has_titles.then(|| svg::title().child(sentence))}
                         <circle
                             class="c-hit"
                             fill="none"
@@ -196,15 +200,23 @@ pub fn class(shape: Shape, weight: Weight) -> &'static str {
         (Shape::Diamond, Weight::Strong) => "c-i",
         (Shape::Diamond, Weight::Faint) => "c-i dim",
         (Shape::Ring, _) => "c-ghost",
+        (Shape::Cross, _) => "c-cross",
     }
 }
 
-/// A circle, or a diamond of about the same area, around the origin as a path.
+/// A circle, a diamond of about the same area, or a cross within it, around the origin as a path.
 pub fn outline(shape: Shape, radius: f64, shift: f64) -> String {
     if shape == Shape::Diamond {
         let half = radius * 1.125;
         let (left, right) = (shift - half, shift + half);
         return format!("M{shift:.2} -{half:.2}L{right:.2} 0L{shift:.2} {half:.2}L{left:.2} 0Z");
+    }
+    if shape == Shape::Cross {
+        let half = radius * 0.8;
+        let (left, right) = (shift - half, shift + half);
+        return format!(
+            "M{left:.2} -{half:.2}L{right:.2} {half:.2}M{right:.2} -{half:.2}L{left:.2} {half:.2}"
+        );
     }
     let (left, width) = (shift - radius, radius * 2.0);
     let half_turn = |width: f64| format!("a{radius:.2} {radius:.2} 0 1 0 {width:.2} 0");
@@ -268,6 +280,10 @@ mod tests {
         assert_eq!(
             outline(Shape::Diamond, 4.8, 0.0),
             "M0.00 -5.40L5.40 0L0.00 5.40L-5.40 0Z"
+        );
+        assert_eq!(
+            outline(Shape::Cross, 2.5, 1.0),
+            "M-1.00 -2.00L3.00 2.00M3.00 -2.00L-1.00 2.00"
         );
         assert_eq!(
             outline(Shape::Disc, 3.0, 1.5),

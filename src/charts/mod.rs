@@ -3,7 +3,9 @@
 pub mod axis;
 pub mod bands;
 pub mod bullet;
+pub mod card;
 pub mod figure;
+mod focus;
 pub mod front;
 mod grid;
 pub mod heat;

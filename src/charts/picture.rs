@@ -84,6 +84,12 @@ fn painted(drawn: &Element) -> Result<Element, JsValue> {
                 copied.set_attribute(property, &style.get_property_value(property)?)?;
             }
         }
+        // Without the page there are no cards.
+        if let Some(sentence) = copied.get_attribute("aria-label") {
+            let title = document().create_element_ns(copied.namespace_uri().as_deref(), "title")?;
+            title.set_text_content(Some(&sayable(&sentence)));
+            copied.prepend_with_node_1(&title)?;
+        }
         for of_page in ["class", "tabindex", "data-point", "data-id"] {
             copied.remove_attribute(of_page)?;
         }

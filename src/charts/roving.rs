@@ -1,8 +1,13 @@
-//! One tab stop per chart: arrows move between its points, Enter opens one, Escape leaves.
+//! One tab stop per chart: arrows move between its points, Enter opens one, the space bar pins it, Escape leaves.
 
-use leptos::{ev, prelude::*};
+use leptos::{ev, html::Div, prelude::*};
 use wasm_bindgen::JsCast;
-use web_sys::Element;
+use web_sys::{Element, PointerEvent};
+
+use super::{
+    card::{Card, MarkCard},
+    focus::{focus, found, leave},
+};
 
 /// Which point of a chart has its tab stop. Points are ordered in columns (rounds), the leading point of
 /// each column first.
@@ -68,18 +73,14 @@ impl Roving {
 
     fn focus(self, from: &Element, point: &str) {
         self.visited.set(Some(point.to_owned()));
-        let selector = format!(
-            "[data-point=\"{}\"]",
-            point.replace('\\', "\\\\").replace('"', "\\\"")
-        );
         let chart = from.closest(".chart").ok().flatten();
-        if let Some(Ok(Some(point))) = chart.map(|chart| chart.query_selector(&selector)) {
+        if let Some(point) = chart.and_then(|chart| found(&chart, point)) {
             focus(&point);
         }
     }
 
-    fn focused(self, event: &ev::FocusEvent) {
-        if let Some(point) = point_of(event).and_then(|point| point.get_attribute("data-point")) {
+    fn focused(self, point: &Element) {
+        if let Some(point) = point.get_attribute("data-point") {
             self.visited.set(Some(point));
         }
     }
@@ -100,50 +101,60 @@ pub fn Chart(
     /// The plots.
     children: Children,
 ) -> impl IntoView {
+    let chart = NodeRef::<Div>::new();
+    let card = Card::of(chart);
     let clicked = move |event: ev::MouseEvent| {
-        if let (Some(open), Some(point)) = (on_open, point_of(&event))
-            && let Some(id) = point.get_attribute("data-id")
-        {
+        let Some(point) = point_of(&event) else {
+            return card.leave();
+        };
+        // A finger does not hover: its first tap shows the card.
+        if by_finger(&event) && card.shows_only_now(&point) {
+            return;
+        }
+        if let (Some(open), Some(id)) = (on_open, point.get_attribute("data-id")) {
             open.run(id);
         }
+    };
+    let pointed = move |event: ev::PointerEvent| match point_of(&event) {
+        _ if by_finger(&event) => {}
+        Some(point) => card.show(&point),
+        None => card.leave(),
+    };
+    let focused = move |event: ev::FocusEvent| {
+        let Some(point) = point_of(&event) else { return };
+        roving.focused(&point);
+        if point.matches(":focus-visible") == Ok(true) {
+            card.show(&point);
+        }
+    };
+    let pressed = move |event: ev::KeyboardEvent| match event.key().as_str() {
+        "Escape" if card.close() => event.prevent_default(),
+        " " if point_of(&event).is_some_and(|point| card.pins(&point)) => event.prevent_default(),
+        _ => roving.keydown(&event, on_open),
     };
     view! {
         <div
             class="chart"
             role="group"
             aria-label=move || label.get()
-            on:keydown=move |event| roving.keydown(&event, on_open)
-            on:focusin=move |event| roving.focused(&event)
+            node_ref=chart
+            on:keydown=pressed
+            on:focusin=focused
+            on:focusout=move |_| card.leave()
+            on:pointerover=pointed
+            on:pointerleave=move |_| card.leave()
             on:click=clicked
         >
             {children()}
+            <MarkCard card=card points=roving.columns />
         </div>
     }
 }
 
-/// Gives an HTML or an SVG element the focus.
-pub(super) fn focus(element: &Element) {
-    let focused = match element.dyn_ref::<web_sys::SvgElement>() {
-        Some(element) => element.focus(),
-        None => element
-            .dyn_ref::<web_sys::HtmlElement>()
-            .map_or(Ok(()), web_sys::HtmlElement::focus),
-    };
-    // An element that went away between two frames cannot take the focus; nothing is lost.
-    drop(focused);
-}
-
-/// Moves the focus from a point to the plate around its chart, or nowhere when there is none.
-pub(super) fn leave(point: &Element) {
-    match point.closest(".plate") {
-        Ok(Some(plate)) => focus(&plate),
-        _ => {
-            if let Some(element) = point.dyn_ref::<web_sys::SvgElement>() {
-                // As above: an element that is gone has no focus to lose.
-                let _ = element.blur();
-            }
-        }
-    }
+/// Whether a finger pointed.
+fn by_finger(event: &ev::MouseEvent) -> bool {
+    let event = event.dyn_ref::<PointerEvent>();
+    event.is_some_and(|event| event.pointer_type() == "touch")
 }
 
 fn point_of(event: &web_sys::Event) -> Option<Element> {

@@ -21,8 +21,8 @@ const EVERYWHERE: [(&str, &str); 6] = [
     ),
     (
         "arrows",
-        "within a chart or the heat table: Home and End first and last, Enter opens, Esc leaves; up and down in \
-         the list of runs",
+        "within a chart or the heat table: Home and End first and last, Enter opens, the space bar pins a prompt to be \
+         compared, Esc leaves; up and down in the list of runs",
     ),
     ("g, then a letter", "focus that plate"),
     ("t", "this plate as table, and back"),

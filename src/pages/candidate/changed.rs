@@ -1,6 +1,5 @@
 //! Plate C: what the prompt changed.
 
-use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::reading::metrics::StudiedMetric;
 use leptos::prelude::*;
@@ -9,6 +8,7 @@ use super::page::{Page, Parts};
 use super::prompt::relation;
 use crate::components::{Gate as GateMark, Plate};
 use crate::format::{self, NOTHING, label};
+use crate::run::line::Line;
 use crate::run::pool::{Gate, Row};
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
@@ -16,13 +16,10 @@ use crate::run::word::Word;
 
 /// A metric of two prompts, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Line {
-    metric: String,
+struct Compared {
+    this: Line,
     other: String,
-    this: String,
     change: String,
-    threshold: String,
-    kept: Option<bool>,
 }
 
 /// Objective and costs of the selected prompt beside those of the other.
@@ -86,16 +83,17 @@ pub(super) fn ChangedPlate(page: Page) -> impl IntoView {
 }
 
 #[component]
-fn LineRow(line: Line) -> impl IntoView {
+fn LineRow(line: Compared) -> impl IntoView {
     let compared = !line.change.is_empty();
+    let this = line.this;
     view! {
         <tr>
-            <th scope="row">{line.metric}</th>
+            <th scope="row">{this.metric}</th>
             {compared.then(|| view! { <td class="num">{line.other}</td> })}
-            <td class="num"><b>{line.this}</b></td>
+            <td class="num"><b>{this.value}</b></td>
             {compared.then(|| view! { <td class="num">{line.change}</td> })}
-            <td class="num quiet">{line.threshold}</td>
-            <td class="nw">{line.kept.map(|feasible| view! { <GateMark feasible/> })}</td>
+            <td class="num quiet">{this.threshold}</td>
+            <td class="nw">{this.kept.map(|feasible| view! { <GateMark feasible/> })}</td>
         </tr>
     }
 }
@@ -109,63 +107,29 @@ fn examples(_: &Parts, row: &Row) -> String {
     format!("{} search examples", n.unwrap_or(0))
 }
 
-fn lines(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Vec<Line> {
+fn lines(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Vec<Compared> {
     let beside = other.and_then(|other| parts.rows.get(&other));
     let line = |metric: &StudiedMetric| {
         let of = |row: &Row| row.estimates.get(metric.name()).copied();
         let threshold = parts.limits.get(metric.name()).map(|limit| limit.threshold);
         let this = of(row);
-        let line = line(metric, this, threshold);
-        match beside {
-            Some(beside) => line.beside(metric, this, of(beside), threshold),
-            None => line,
+        let (was, change) = match beside.map(of) {
+            Some(was) => {
+                let change = this
+                    .zip(was)
+                    .map(|(this, was)| metric.quantity().difference(this.mean - was.mean));
+                let was = Line::of(metric, was, threshold).value;
+                (was, change.unwrap_or_else(|| NOTHING.to_owned()))
+            }
+            None => (String::new(), String::new()),
+        };
+        Compared {
+            this: Line::of(metric, this, threshold),
+            other: was,
+            change,
         }
     };
     parts.metrics.iter().map(line).collect()
-}
-
-fn line(metric: &StudiedMetric, this: Option<Estimate>, threshold: Option<f64>) -> Line {
-    Line {
-        metric: metric.label(),
-        other: String::new(),
-        this: value(metric, this, threshold),
-        change: String::new(),
-        threshold: threshold.map_or_else(
-            || NOTHING.to_owned(),
-            |threshold| metric.quantity().limit(threshold),
-        ),
-        kept: this
-            .zip(threshold)
-            .map(|(this, threshold)| this.mean <= threshold),
-    }
-}
-
-impl Line {
-    /// The same beside another prompt's measurement.
-    fn beside(
-        self,
-        metric: &StudiedMetric,
-        this: Option<Estimate>,
-        other: Option<Estimate>,
-        threshold: Option<f64>,
-    ) -> Self {
-        let change = this
-            .zip(other)
-            .map(|(this, other)| metric.quantity().difference(this.mean - other.mean));
-        Self {
-            other: value(metric, other, threshold),
-            change: change.unwrap_or_else(|| NOTHING.to_owned()),
-            ..self
-        }
-    }
-}
-
-fn value(metric: &StudiedMetric, estimate: Option<Estimate>, threshold: Option<f64>) -> String {
-    match (estimate, threshold) {
-        (None, _) => NOTHING.to_owned(),
-        (Some(estimate), None) => metric.quantity().value(estimate.mean),
-        (Some(estimate), Some(threshold)) => metric.quantity().against(estimate.mean, threshold),
-    }
 }
 
 /// "J rose from +0.894 to +1.417 under the last multipliers."

@@ -11,6 +11,7 @@ use crate::charts::lineage::{LineageData, LineageNode, LineageTree, lineage_tabl
 use crate::charts::unit::Unit;
 use crate::components::Words;
 use crate::format::{self, Quantity, counted};
+use crate::run::childless::Childless;
 use crate::run::pool::{Place, Row};
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
@@ -27,9 +28,11 @@ pub(super) fn LineagePlate(page: Page) -> impl IntoView {
         let unit = page
             .read(|parts| parts.metrics.first().map(beside_mark))
             .flatten();
+        let has_crosses = page.read(|parts| !parts.childless.is_empty()) == Some(true);
         format!(
-            "number beside a mark: {} · ● feasible on search ◇ not",
-            unit.unwrap_or_default()
+            "number beside a mark: {} · ● feasible on search ◇ not{}",
+            unit.unwrap_or_default(),
+            if has_crosses { " × no child" } else { "" }
         )
     };
     let now = move || {
@@ -98,12 +101,24 @@ fn data(parts: &Parts, selected: Option<CandidateId>) -> LineageData {
             .map(|estimate| estimate.mean),
         feasible: row.gate == crate::run::pool::Gate::Feasible,
         in_pool: row.place == Place::InPool,
+        reason: None,
     };
+    let cross = |childless: &Childless| LineageNode {
+        id: format!("{}-{}-{}", childless.round, childless.parent, childless.index),
+        parent: Some(childless.parent.to_string()),
+        round: childless.round,
+        objective: None,
+        feasible: false,
+        in_pool: false,
+        reason: Some(childless.reason.clone()),
+    };
+    let rows = parts.rows.values().map(node);
+    let nodes: Vec<LineageNode> = rows.chain(parts.childless.iter().map(cross)).collect();
     LineageData {
         objective: objective.phrase(),
         unit: Unit(objective.quantity()),
-        last_round: parts.rows.values().map(|row| row.round).max().unwrap_or(0),
-        nodes: parts.rows.values().map(node).collect(),
+        last_round: nodes.iter().map(|node| node.round).max().unwrap_or(0),
+        nodes,
         selected: selected.map(|selected| selected.to_string()),
     }
 }

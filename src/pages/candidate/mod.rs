@@ -26,7 +26,7 @@ use self::page::Page;
 use self::prompt::PromptPlate;
 use self::trace::Drawer;
 pub(super) use self::trace::held_out_rollout;
-use crate::components::{Deferred, RunHead, RunNotices, page_title, with_run};
+use crate::components::{Deferred, PinnedPrompts, Pins, RunHead, RunNotices, page_title, with_run};
 use crate::format;
 use crate::frame::shortcuts::use_shortcut;
 use crate::live::Run;
@@ -72,6 +72,7 @@ fn bleed() {
 #[component]
 fn Candidates(run: Run) -> impl IntoView {
     let page = Page::of(run);
+    let pins = Pins::of(run, RwSignal::new(None));
     page_title(move || {
         let name = run
             .record
@@ -122,6 +123,7 @@ fn Candidates(run: Run) -> impl IntoView {
                 <RunNotices run/>
                 <Show when=move || known.get() fallback=move || view! { <Unknown page/> }>
                     <LineagePlate page/>
+                    <PinnedPrompts pins/>
                     <div class="g g-2">
                         <PromptPlate page/>
                         <div class="stack">

@@ -14,6 +14,7 @@ use leptos_router::hooks::use_navigate;
 
 use super::address::{Address, NOTHING, PARENT, SEED};
 use crate::live::{Folded, Run};
+use crate::run::childless::{Childless, childless};
 use crate::run::heat::{self, Heat};
 use crate::run::pool::Row;
 
@@ -37,6 +38,8 @@ pub(super) struct Page {
 pub(super) struct Parts {
     /// In order of appearance.
     pub rows: IndexMap<CandidateId, Row>,
+    /// Rewrites that gave no prompt.
+    pub childless: Vec<Childless>,
     pub seed: Option<CandidateId>,
     pub best: Option<CandidateId>,
     /// The leading prompt of the last round, or the seed.
@@ -61,6 +64,7 @@ impl Parts {
         let leader = state.rounds().last().and_then(|last| last.best.first().copied());
         Some(Self {
             rows,
+            childless: childless(state),
             best: seen.map.best,
             leader: leader.or(seed),
             seed,

@@ -21,7 +21,7 @@ use self::overview::Overview;
 use self::pool::PoolPlate;
 use self::replay::{ReplayBar, Replaying};
 use self::steer::Steer;
-use crate::components::{Deferred, RunKeys, RunNotices, page_title, with_run};
+use crate::components::{Deferred, PinnedPrompts, Pins, RunKeys, RunNotices, page_title, with_run};
 use crate::live::Run;
 use crate::pages::result::CheckPlate;
 use crate::storage::is_report;
@@ -55,6 +55,7 @@ fn Live(run: Run) -> impl IntoView {
     });
     let replaying = Replaying::of(run);
     let overview = Overview::of(run, replaying.seen);
+    let pins = Pins::of(run, replaying.seen);
     let navigate = use_navigate();
     let open = Callback::new(move |candidate: String| {
         let address = format!("/run/{}/candidate/{candidate}", run.id());
@@ -92,6 +93,7 @@ fn Live(run: Run) -> impl IntoView {
                 </div>
             </Show>
         </div>
+        <PinnedPrompts pins/>
         <div class="g g-run" class:even=crowded>
             <Deferred>
                 <PoolPlate run overview/>

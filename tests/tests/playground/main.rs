@@ -7,6 +7,7 @@
 
 mod beginning;
 mod benchmark;
+mod cards;
 mod dollars;
 mod edge;
 #[expect(dead_code, reason = "other tests use other parts")]
