@@ -139,9 +139,7 @@ async fn marks_have_cards_from_which_two_prompts_are_pinned_and_compared() {
     assert_eq!(browser.js(changes).await, json!(0));
 
     // What gave no child stands in the lineage with its reason, and is not counted.
-    browser
-        .go(&format!("/run/{}/candidate", run_of(&browser).await))
-        .await;
+    browser.click("Candidates").await;
     browser.until_shown(&format!("{} prompts", prompts.len())).await;
     let crosses = "return document.querySelectorAll('.lineage [data-point]:not([data-id])').length";
     browser
