@@ -18,6 +18,19 @@ pub struct Cards {
     pub of: Callback<String, Option<AnyView>>,
     /// Called with the id of a mark on which the space bar is pressed.
     pub pin: Callback<String>,
+    /// Where the one card is shown that is.
+    shown: RwSignal<Option<RwSignal<Option<Beside>>>>,
+}
+
+impl Cards {
+    /// Of callbacks for what they say and for pinning.
+    pub fn new(of: Callback<String, Option<AnyView>>, pin: Callback<String>) -> Self {
+        Self {
+            of,
+            pin,
+            shown: RwSignal::new(None),
+        }
+    }
 }
 
 /// What a card stands beside.
@@ -44,6 +57,8 @@ pub struct Card {
     chart: NodeRef<Div>,
     beside: RwSignal<Option<Beside>>,
     place: RwSignal<Place>,
+    /// Whether it keeps up with its mark, frame by frame.
+    follows: StoredValue<bool>,
 }
 
 impl Card {
@@ -54,9 +69,9 @@ impl Card {
             chart,
             beside: RwSignal::new(None),
             place: RwSignal::default(),
+            follows: StoredValue::new(false),
         };
         if card.cards.is_some() {
-            let scrolled = window_event_listener(ev::scroll, move |_| card.put());
             let pressed = window_event_listener(ev::keydown, move |event| {
                 if event.key() == "Escape" && !card.is_within(&event) && card.close() {
                     event.prevent_default();
@@ -68,7 +83,6 @@ impl Card {
                 }
             });
             on_cleanup(move || {
-                scrolled.remove();
                 pressed.remove();
                 tapped.remove();
             });
@@ -78,17 +92,37 @@ impl Card {
 
     /// Shows what there is to say of a point.
     pub(super) fn show(self, point: &Element) {
-        let Some(key) = self.cards.and_then(|_| point.get_attribute("data-point")) else {
+        let Some((cards, key)) = self.cards.zip(point.get_attribute("data-point")) else {
             return;
         };
+        if let Some(other) = cards.shown.get_untracked().filter(|other| *other != self.beside) {
+            // Its chart may be gone.
+            let _ = other.try_set(None);
+        }
+        cards.shown.set(Some(self.beside));
         self.beside.set(Some(Beside {
             point: key,
             id: point.get_attribute("data-id"),
             sentence: point.get_attribute("aria-label").unwrap_or_default(),
         }));
         self.put();
-        // What gets the focus is scrolled to afterwards.
-        request_animation_frame(move || self.put());
+        if !self.follows.get_value() {
+            self.follows.set_value(true);
+            self.follow();
+        }
+    }
+
+    /// Stays beside its mark, whatever is scrolled, resized or drawn anew, as long as it is shown.
+    fn follow(self) {
+        request_animation_frame(move || {
+            if self.beside.try_with_untracked(Option::is_some) == Some(true) {
+                self.put();
+                self.follow();
+            } else {
+                // The page may be left by then.
+                let _ = self.follows.try_update_value(|follows| *follows = false);
+            }
+        });
     }
 
     /// Shows it, and whether it was not shown before.
@@ -102,7 +136,8 @@ impl Card {
 
     /// Closes it in a while, unless it or a point is pointed at by then. Where a point has the focus, it returns there.
     pub(super) fn leave(self) {
-        if self.beside.with_untracked(Option::is_none) {
+        // What had the focus may be taken away with its chart.
+        if self.beside.try_with_untracked(Option::is_some) != Some(true) {
             return;
         }
         let look = move || {
@@ -160,11 +195,18 @@ impl Card {
         let height = window().inner_height().ok().and_then(|height| height.as_f64());
         let mark = point.get_bounding_client_rect();
         let (above, below) = (mark.y(), height.unwrap_or_default() - mark.y() - mark.height());
-        self.place.set(Place {
+        let place = Place {
             x: mark.x() + mark.width() / 2.0,
             y: height.unwrap_or_default() - above.max(below),
             is_above: above > below,
-        });
+        };
+        if self
+            .place
+            .try_get_untracked()
+            .is_some_and(|before| before != place)
+        {
+            self.place.set(place);
+        }
     }
 }
 

@@ -133,7 +133,7 @@ pub fn front_table(data: &FrontData) -> TableData {
     let row = |point: &FrontPoint| {
         vec![
             short(&point.id),
-            cost.unit.0.estimate(&point.cost),
+            cost.unit.0.estimate_against(&point.cost, data.threshold),
             objective.unit.0.estimate(&point.objective),
             data.says(point).to_owned(),
         ]
@@ -199,7 +199,7 @@ fn marks(data: &FrontData) -> Vec<Mark> {
                 objective.name,
                 objective.unit.0.estimate(&point.objective),
                 cost.name,
-                cost.unit.0.estimate(&point.cost),
+                cost.unit.0.estimate_against(&point.cost, data.threshold),
                 data.says(point)
             ),
         }

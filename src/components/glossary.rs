@@ -151,8 +151,10 @@ pub fn Term(
 #[component]
 fn Meaning(glossary: Glossary) -> impl IntoView {
     let listener = window_event_listener(ev::keydown, move |event| {
-        if event.key() == "Escape" {
+        if event.key() == "Escape" && glossary.beside.with_untracked(Option::is_some) {
             glossary.hide();
+            // Nothing else is closed by the same key.
+            event.prevent_default();
         }
     });
     on_cleanup(move || listener.remove());
@@ -198,19 +200,26 @@ pub fn GlossaryDialog() -> impl IntoView {
         };
         words.into_iter().map(row).collect_view()
     };
+    let all = "What the words mean";
+    let title = move || match asked.get() {
+        Some(Asked::Page(_)) => "This page",
+        _ => all,
+    };
     let page = move || match asked.get() {
-        Some(Asked::Page(shows)) => Some(view! { <h2>"This page"</h2> <p>{shows}</p> }),
+        Some(Asked::Page(shows)) => Some(view! { <p>{shows}</p> <h2>{all}</h2> }),
         _ => None,
     };
     view! {
         <Meaning glossary/>
         <dialog node_ref=node aria-labelledby="glossary-title" on:close=move |_| asked.set(None)>
             <div class="sheet">
+                <h2 id="glossary-title" tabindex="-1" autofocus>
+                    {title}
+                </h2>
                 {page}
-                <h2 id="glossary-title">"What the words mean"</h2>
                 <dl class="feedback">{words}</dl>
                 <footer>
-                    <button type="button" autofocus on:click=move |_| close_dialog(node)>
+                    <button type="button" on:click=move |_| close_dialog(node)>
                         "Close"
                     </button>
                 </footer>

@@ -7,7 +7,7 @@ use capo_core::reading::measured::Progress;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
-use super::{DiffText, Gate as GateMark, unique_id};
+use super::{DiffText, Gate as GateMark, removing, unique_id};
 use crate::charts::card::Cards;
 use crate::charts::scale::round_title;
 use crate::diff::PromptDiff;
@@ -35,17 +35,16 @@ impl Pins {
             replayed,
             pinned: RwSignal::default(),
         };
-        provide_context(Cards {
-            of: Callback::new(move |id: String| {
-                let id: CandidateId = id.parse().ok()?;
-                Some(view! { <CardView pins id/> }.into_any())
-            }),
-            pin: Callback::new(move |id: String| {
-                if let Ok(id) = id.parse() {
-                    pins.turn(id);
-                }
-            }),
+        let of = Callback::new(move |id: String| {
+            let id: CandidateId = id.parse().ok()?;
+            Some(view! { <CardView pins id/> }.into_any())
         });
+        let pin = Callback::new(move |id: String| {
+            if let Ok(id) = id.parse() {
+                pins.turn(id);
+            }
+        });
+        provide_context(Cards::new(of, pin));
         pins
     }
 
@@ -85,9 +84,10 @@ fn CardView(pins: Pins, id: CandidateId) -> impl IntoView {
     });
     view! {
         <header>
-            <A href=pins.address(id) attr:class="id">{format::id(&id)}</A>
+            // Enter and the space bar on the mark do the same: a chart stays one stop of the Tab key.
+            <A href=pins.address(id) attr:class="id" attr:tabindex="-1">{format::id(&id)}</A>
             {move || card.get().map(|card| view! { <span>{round_title(card.round)}</span> {verdict(card.gate)} })}
-            <button type="button" on:click=move |_| pins.turn(id)>
+            <button type="button" tabindex="-1" on:click=move |_| pins.turn(id)>
                 {move || if pins.holds(id) { "Unpin" } else { "Pin" }}
                 <kbd aria-hidden="true">"space"</kbd>
             </button>
@@ -172,13 +172,13 @@ pub fn PinnedPrompts(
             <section class="plate pinned" aria-labelledby=title.get_value()>
                 <header class="row">
                     <h2 class="pt" id=title.get_value()>"Pinned prompts"</h2>
-                    <div class="row">
+                    <div class="row" id="pinned-prompts">
                         <For each=pinned key=|id| *id let(id)>
                             <A href=pins.address(id) attr:class="id">{format::id(&id)}</A>
                             <button
                                 type="button"
                                 aria-label=format!("Unpin {}", format::id(&id))
-                                on:click=move |_| pins.turn(id)
+                                on:click=move |event| removing(&event, || pins.turn(id))
                             >
                                 "Unpin"
                             </button>

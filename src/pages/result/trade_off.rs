@@ -197,7 +197,15 @@ fn FrontFigure(
             format!("{objective} against {}", data.cost.name)
         })
     };
-    let reading = Memo::new(move |_| match data.with(|data| data.points.len()) {
+    let winners = move || {
+        let thresholds = thresholds.get();
+        choice.with(|choice| {
+            choice
+                .as_ref()
+                .map_or(0, |choice| choice.front(&thresholds, moved).len())
+        })
+    };
+    let reading = Memo::new(move |_| match winners() {
         0 => "No prompt keeps the other thresholds.".to_owned(),
         many => format!(
             "{} would win in turn as this threshold rises and the others stay. Bars are ± 1 standard error.",

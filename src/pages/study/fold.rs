@@ -5,6 +5,7 @@ use web_sys::Element;
 
 use super::field;
 use super::form::Form;
+use crate::components::unique_id;
 
 /// A section that is folded away: its summary says what is set in it.
 #[component]
@@ -20,11 +21,12 @@ pub(super) fn Folded(
     /// The fields.
     children: Children,
 ) -> impl IntoView {
+    let name = unique_id("fold");
     view! {
-        <section class="folded">
+        <section class="folded" aria-labelledby=name.clone()>
             <details>
                 <summary>
-                    <h3>{title}</h3>
+                    <h3 id=name>{title}</h3>
                     <span class="note">{set}</span>
                 </summary>
                 <div class="lead">{lead.run()}</div>

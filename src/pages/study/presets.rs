@@ -99,12 +99,14 @@ impl Template {
             draft.study.prompt.file = None;
             draft.study.prompt.text = Some(self.prompt.to_owned());
         }
-        if self.kind != "table" {
-            return;
-        }
+        let has_own_agent = self.kind != "table";
         // One model does for all roles; one that only plays a role would not.
         let models = &mut draft.study.models;
-        models.retain(|role, table| *role == Role::Agent || table["provider"] != SIMULATED);
+        models
+            .retain(|role, table| table["provider"] != SIMULATED || (*role == Role::Agent && !has_own_agent));
+        if has_own_agent {
+            return;
+        }
         aim_at(draft, self.compared_by);
         let message = Place::Workload.text(&draft.study, "user");
         let asked = message.strip_prefix(CONTEXT).unwrap_or(&message);
@@ -159,8 +161,8 @@ pub(super) fn Templates() -> impl IntoView {
                 {TEMPLATES.iter().map(button).collect_view()}
             </div>
             <p class="note">
-                "Three steps: a prompt, rows, a model. Each of these sets how answers are compared, and the seed prompt unless \
-                 you wrote one. Answer from context puts the column context before what is asked; a tool agent is your own, at \
+                "Three steps: a prompt, rows, a model. Each of these sets the seed prompt unless you wrote one, and the first \
+                 three how answers are compared. Answer from context puts the column context before what is asked; a tool agent is your own, at \
                  an address."
             </p>
         </div>

@@ -3,10 +3,10 @@
 use capo_browser::{Browser, Key};
 use serde_json::{Value, json};
 
-use crate::on_telephone;
 use crate::page::open;
 use crate::report::ended;
 use crate::showing::live;
+use crate::{UNFOLD, on_telephone};
 
 /// The meaning that is shown beside a word.
 async fn meaning(browser: &Browser) -> String {
@@ -114,6 +114,7 @@ async fn a_finger_hits_what_can_be_pressed() {
         browser.click(page).await;
         browser.until_shown(shows).await;
         assert_eq!(browser.js(is_finger).await, true);
+        browser.js(UNFOLD).await;
         let small = browser.js(TOO_SMALL).await;
         assert!(small[0].as_u64() > Some(10), "{page}: {small}");
         let small = small[1].as_array().unwrap();
