@@ -99,14 +99,12 @@ impl Template {
             draft.study.prompt.file = None;
             draft.study.prompt.text = Some(self.prompt.to_owned());
         }
-        let has_own_agent = self.kind != "table";
-        // One model does for all roles; one that only plays a role would not.
-        let models = &mut draft.study.models;
-        models
-            .retain(|role, table| table["provider"] != SIMULATED || (*role == Role::Agent && !has_own_agent));
-        if has_own_agent {
+        if self.kind != "table" {
             return;
         }
+        // One model does for all roles; one that only plays a role would not.
+        let models = &mut draft.study.models;
+        models.retain(|role, table| *role == Role::Agent || table["provider"] != SIMULATED);
         aim_at(draft, self.compared_by);
         let message = Place::Workload.text(&draft.study, "user");
         let asked = message.strip_prefix(CONTEXT).unwrap_or(&message);

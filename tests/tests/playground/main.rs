@@ -481,8 +481,9 @@ async fn barriers(browser: &Browser) -> Vec<String> {
 }
 
 /// Shows the page as a telephone does.
-/// Opens what is folded away, for what looks only at what is shown.
-const UNFOLD: &str = "document.querySelectorAll('main details').forEach((fold) => { fold.open = true; })";
+/// Opens the sections of New study that are folded away, for what looks only at what is shown.
+const UNFOLD: &str =
+    "document.querySelectorAll('main .folded details').forEach((fold) => { fold.open = true; })";
 
 async fn on_telephone(browser: &Browser) {
     let telephone =
