@@ -22,8 +22,9 @@ pub(super) fn Folded(
     children: Children,
 ) -> impl IntoView {
     let name = unique_id("fold");
+    let named_by = name.clone();
     view! {
-        <section class="folded" aria-labelledby=name.clone()>
+        <section class="folded" aria-labelledby=named_by>
             <details>
                 <summary>
                     <h3 id=name>{title}</h3>
