@@ -5,6 +5,7 @@ use web_sys::Element;
 
 use super::field;
 use super::form::Form;
+use super::problem::Problem;
 use crate::components::unique_id;
 
 /// A section that is folded away: its summary says what is set in it.
@@ -60,15 +61,15 @@ pub(super) fn unfold_for_link(event: &web_sys::MouseEvent) {
     }
 }
 
-/// Unfolds the fields in which something is wrong.
+/// Unfolds the fields in which something comes to be wrong; one that is folded away again stays so.
 pub(super) fn unfold_problems(form: Form) {
-    Effect::new(move |_| {
-        let problems = form.problems.get();
+    Effect::new(move |before: Option<Vec<String>>| {
+        let of = |problem: &Problem| field::id(&problem.key);
+        let fields: Vec<String> = form.problems.with(|problems| problems.iter().map(of).collect());
+        let mut wrong = fields.clone();
+        wrong.retain(|field| !before.iter().flatten().any(|known| known == field));
         // Some of the fields are made by what has changed with the problems.
-        request_animation_frame(move || {
-            for problem in &problems {
-                unfold(&field::id(&problem.key));
-            }
-        });
+        request_animation_frame(move || wrong.iter().for_each(|field| unfold(field)));
+        fields
     });
 }
