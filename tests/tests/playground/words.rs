@@ -18,7 +18,7 @@ async fn a_word_is_explained_beside_it_by_key_and_by_pointer() {
     let (study, _stub) = ended();
     let browser = live(&study).await;
     on_telephone(&browser).await;
-    let focused = "return document.activeElement.innerText.trim()";
+    let focused = "return (document.activeElement.innerText ?? '').trim()";
     // What it is described by, and whether that lies within the window.
     let shown =
         "const one = document.getElementById(document.activeElement.getAttribute('aria-describedby'));
