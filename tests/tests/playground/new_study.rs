@@ -132,7 +132,7 @@ async fn folded_sections_say_what_is_set_and_open_by_key_by_problem_and_by_link(
     browser.js(mistype).await;
     until_unfolded(&browser, [true, true, false]).await;
     browser
-        .js("document.querySelectorAll('.folded summary')[1].click()")
+        .js("document.querySelectorAll('.folded > details > summary')[1].click()")
         .await;
     until_unfolded(&browser, [true, false, false]).await;
     browser.click_at("#start-why a").await;
