@@ -16,7 +16,7 @@
 //! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
 //! | [`by_example`] | two prompts of one run or of two on each held-out example |
 //! | [`check`] | the returned prompt and the seed prompt under another model |
-//! | [`card`], [`line`] | a prompt in short: its head, what it changed of its parent, its metrics in words |
+//! | [`card`], [`mod@line`] | a prompt in short: its head, what it changed of its parent, its metrics in words |
 //! | [`childless`] | rewrites that gave no prompt |
 //! | [`story`], [`trade_off`] | every rewrite on the way to a prompt; which is best under other thresholds |
 //! | [`report`], [`code`], [`regression`] | the result for taking away: text, Markdown, calls of the model, held-out rows |
