@@ -209,7 +209,7 @@ fn FrontFigure(
         0 => "No prompt keeps the other thresholds.".to_owned(),
         many => format!(
             "{} would win in turn as this threshold rises and the others stay. Bars are ± 1 standard error.",
-            format::counted(many, "prompt")
+            format::capitalized(&format::counted(many, "prompt"))
         ),
     });
     view! {
