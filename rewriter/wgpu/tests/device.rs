@@ -15,23 +15,36 @@ use capo_rewriter::lora::{Adapter, LoraConfig};
 use capo_rewriter::policy::Policy;
 use capo_rewriter::replicas::Replicas;
 use capo_rewriter::token_sampling::Sampling;
-use capo_rewriter_parity::{Reference, device_checks};
+use capo_rewriter_parity::{Check, Reference, device_checks};
 use capo_rewriter_wgpu::{DEVICES, Wgpu, device};
 
 const NO_ADAPTER: &str = "a Vulkan adapter, which `cargo xtask setup` installs";
 
-/// One process for all checks, so that each kernel is compiled once.
-#[test]
-fn parity_of_a_device() {
+/// One process for many checks, so that each kernel is compiled once.
+fn run(is_wanted: impl Fn(&Check<Wgpu>) -> bool) {
     let Some(folder) = capo_tests::shared::shared("parity/qwen3") else {
         return;
     };
     let device = device(0).expect(NO_ADAPTER);
     let reference = Reference::<Wgpu> { folder, device };
-    for (name, check) in device_checks() {
+    for (name, check) in device_checks().into_iter().filter(is_wanted) {
         println!("{name}");
         check(&reference);
     }
+}
+
+fn is_of_many_rows((name, _): &Check<Wgpu>) -> bool {
+    name.ends_with("rows alone and in a batch")
+}
+
+#[test]
+fn parity_of_a_device() {
+    run(|check| !is_of_many_rows(check));
+}
+
+#[test]
+fn parity_of_rows_alone_and_in_a_batch() {
+    run(is_of_many_rows);
 }
 
 #[test]

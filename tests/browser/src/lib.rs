@@ -136,8 +136,9 @@ impl Browser {
 
     /// Waits until the page's text holds `words`.
     pub async fn until_shown(&self, words: &str) {
+        let script = "return document.body?.innerText.includes(arguments[0]) === true";
         self.until(&format!("it shows `{words}`"), async || {
-            self.text("body").await.contains(words)
+            self.js_with(script, vec![json!(words)]).await == json!(true)
         })
         .await;
     }

@@ -267,7 +267,7 @@ async fn notes_and_thumbs_stay_with_the_run_and_go_with_it() {
 #[tokio::test]
 async fn the_prompt_of_a_run_is_checked_on_another_model() {
     let browser = page::open("/").await;
-    browser.click("Run the help-desk study").await;
+    page::run_shortly(&browser).await;
     browser.until_shown("Finished.").await;
     browser.click("Result").await;
     let has_focus = async |selector: &str| {

@@ -5,7 +5,7 @@ use capo_tests::stub::{Question, Stub};
 use capo_tests::study::Study;
 use serde_json::{Value, json};
 
-use crate::page::{Host, open};
+use crate::page::{Host, open, run_shortly};
 use crate::{LATENCY, SECRET, hold_after, set_up};
 
 /// Waits until the page is kept for when there is no network.
@@ -53,7 +53,7 @@ async fn a_newer_version_is_offered_and_waits_for_the_run() {
     let host = Host::of_copy();
     let browser = host.open("/").await;
     until_kept(&browser).await;
-    browser.click("Run the help-desk study").await;
+    run_shortly(&browser).await;
     browser.until_shown("Round 1 closed").await;
     let version = |text: &str| {
         let (_, rest) = text.split_once("VERSION").unwrap();
@@ -94,7 +94,7 @@ async fn a_run_goes_on_where_the_browser_stores_no_more() {
     until_kept(&browser).await;
     let quota = json!({ "origin": browser.page, "quotaSize": 1 });
     browser.devtools("Storage.overrideQuotaForOrigin", quota).await;
-    browser.click("Run the help-desk study").await;
+    run_shortly(&browser).await;
     browser.until_shown("This browser will not store more.").await;
     browser.until_shown("Finished.").await;
     browser.click("Download journal").await;

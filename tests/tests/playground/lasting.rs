@@ -8,7 +8,7 @@ use capo_tests::stub::{Answer, Question, Stub};
 use capo_tests::study::Study;
 use serde_json::{Value, json};
 
-use crate::page::open;
+use crate::page::{open, run_shortly};
 use crate::{LATENCY, SECRET, hold_after, pause_after, set_up};
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_tab_that_watched_a_pilot_says_what_it_waits_for() {
 #[tokio::test]
 async fn cleared_site_data_leave_a_run_in_memory_that_says_so() {
     let browser = open("/").await;
-    browser.click("Run the help-desk study").await;
+    run_shortly(&browser).await;
     browser.until_shown("Round 1 closed").await;
     let all = json!({ "origin": browser.page, "storageTypes": "all" });
     browser.devtools("Storage.clearDataForOrigin", all).await;
@@ -127,7 +127,7 @@ async fn cleared_site_data_leave_a_run_in_memory_that_says_so() {
 #[tokio::test]
 async fn a_deleted_database_is_noticed_at_once() {
     let browser = open("/").await;
-    browser.click("Run the help-desk study").await;
+    run_shortly(&browser).await;
     browser.until_shown("Round 1 closed").await;
     let first = browser.driver.window().await.unwrap();
     let second = browser.driver.new_tab().await.unwrap();
@@ -247,7 +247,7 @@ async fn a_wait_for_a_server_is_said_while_it_lasts() {
 #[tokio::test]
 async fn times_and_the_spend_outlast_a_reload() {
     let browser = open("/").await;
-    browser.click("Run the help-desk study").await;
+    run_shortly(&browser).await;
     browser.until_shown("Round 2 closed").await;
     browser.until_shown("Finished.").await;
     browser.reload().await;

@@ -42,7 +42,7 @@ use capo_tests::stub::{Answer, Question, Stub};
 use capo_tests::study::Study;
 use serde_json::Value;
 
-use self::page::open;
+use self::page::{open, run_shortly};
 
 /// Slow enough that a run can be met in its midst.
 const LATENCY: Duration = Duration::from_millis(60);
@@ -421,6 +421,7 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
 #[tokio::test]
 async fn an_exported_study_gives_the_command_line_the_same_run() {
     let browser = open("/study").await;
+    browser.type_in("Rollouts", "1000").await;
     browser.click("Export TOML").await;
     let toml = browser.downloaded(".toml").await;
     let study = Study::new("http://unused");
@@ -504,7 +505,7 @@ async fn fits(browser: &Browser) -> bool {
 async fn axe_finds_no_barrier_on_any_page() {
     let browser = open("/").await;
     let mut found = vec![("first page", barriers(&browser).await)];
-    browser.click("Run the help-desk study").await;
+    run_shortly(&browser).await;
     browser.until_shown("Round 2 closed").await;
     found.push(("live", barriers(&browser).await));
     browser.until_shown("Finished.").await;

@@ -118,6 +118,14 @@ pub(crate) async fn open(path: &str) -> Browser {
     Host::start().open(path).await
 }
 
+/// Runs a third of the built-in study, for what needs a run that is watched to its end: the demonstration itself takes a
+/// minute and more.
+pub(crate) async fn run_shortly(browser: &Browser) {
+    browser.go("/study").await;
+    browser.type_in("Rollouts", "1000").await;
+    browser.click("Run study").await;
+}
+
 pub(crate) fn built() -> PathBuf {
     let folder = std::env::var_os("CAPO_PAGE").map(PathBuf::from);
     let folder = folder.expect("CAPO_PAGE names the built page; run these tests by `cargo xtask test`");

@@ -142,7 +142,7 @@ async fn on_a_telephone_the_bar_stays_with_the_charts() {
 #[tokio::test]
 async fn a_run_that_goes_on_is_shown_as_it_goes() {
     let browser = page::open("/").await;
-    browser.click("Run the help-desk study").await;
+    page::run_shortly(&browser).await;
     browser.until_shown("Round 1 closed").await;
     crate::lasting::stop(&browser).await;
     let bar = async || browser.text(".transport.replay").await;

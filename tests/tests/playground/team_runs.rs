@@ -7,6 +7,7 @@ use capo_tests::journal::of_kind;
 use capo_tests::study::SUMS;
 use serde_json::{Value, json};
 
+use crate::page::run_shortly;
 use crate::team::{PASSWORD, address, browser, team_of_ada, with_link};
 use crate::{STORED, barriers};
 
@@ -117,9 +118,9 @@ async fn scheduled(browser: &Browser, rows: &str) -> String {
     format!("/run/team-{id}")
 }
 
-/// Starts the study that New study begins with on the server.
+/// Starts a third of the study that New study begins with on the server.
 pub(crate) async fn start_there(browser: &Browser) {
-    start_with(browser, "Not before", "").await;
+    start_with(browser, "Rollouts", "1000").await;
 }
 
 /// Starts the help desk's study there with a text in a field of the form.
@@ -207,8 +208,7 @@ async fn a_run_on_the_server_is_watched_and_told_what_to_do() {
 #[tokio::test]
 async fn a_run_of_the_browser_is_pushed_and_branched_on_the_server() {
     let (_folder, server, ada, _) = team_of_ada().await;
-    ada.go("/").await;
-    ada.click("Run the help-desk study").await;
+    run_shortly(&ada).await;
     ada.until_shown("Finished.").await;
     let here = address(&ada).await;
     ada.click("Push to the team…").await;
