@@ -110,6 +110,22 @@ pub fn is_simulated(study: &Study) -> bool {
         && study.asked_models().all(simulated)
 }
 
+/// Those of `asked` whom a role's own model serves that is simulated, where simulated models do not know what is asked.
+pub fn simulated_beyond_their_world(study: &Study, role: Role, asked: &[Role]) -> Vec<Role> {
+    let is_beyond =
+        capo_workloads::of(&study.workload).is_some_and(|kind| kind.takes_rows() || !kind.simulated);
+    let serves = |other: &&Role| {
+        serving(**other, &study.models)
+            .is_some_and(|(of, table)| of == role && table["provider"] == SIMULATED)
+    };
+    asked
+        .iter()
+        .filter(|_| is_beyond)
+        .filter(serves)
+        .copied()
+        .collect()
+}
+
 /// Whether a run of the study stands still without a network: one of its servers is elsewhere.
 pub fn needs_network(study: &Study) -> bool {
     servers::of_study(study)

@@ -98,6 +98,7 @@ impl BandsData {
                 .chain(self.lines.iter().map(|line| line.name.clone()))
                 .collect(),
             rows: rows.into_iter().map(row).collect(),
+            ..TableData::default()
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The plate around a chart: what it is, its reading of this moment, and the same data as a table.
 
+use std::collections::BTreeMap;
+
 use leptos::{ev, html::Details, prelude::*};
 
 /// The data of a chart as a table. The first cell of a row names the row.
@@ -9,6 +11,8 @@ pub struct TableData {
     pub headers: Vec<String>,
     /// The rows, each with as many cells as there are headers.
     pub rows: Vec<Vec<String>>,
+    /// Where cells that read so lead to, ids of prompts for example.
+    pub links: BTreeMap<String, String>,
 }
 
 impl TableData {
@@ -16,8 +20,17 @@ impl TableData {
     pub fn with_headers(headers: &[&str]) -> Self {
         Self {
             headers: headers.iter().map(|header| capitalised(header)).collect(),
-            rows: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    /// Whether some cell of a column is a number.
+    fn has_numbers(&self, column: usize) -> bool {
+        let is_number = |cell: &String| {
+            cell.starts_with(|first: char| first.is_ascii_digit() || "+−$".contains(first))
+                && !self.links.contains_key(cell)
+        };
+        self.rows.iter().filter_map(|row| row.get(column)).any(is_number)
     }
 }
 
@@ -119,8 +132,20 @@ pub fn AsTable(
 
 #[component]
 fn Table(table: Signal<TableData>) -> impl IntoView {
-    // All columns but the first hold numbers or verdicts and stand at the right.
-    let class = |column: usize| if column == 0 { "" } else { "num" };
+    // Numbers stand at the right; the first column names the rows.
+    let classes = Memo::new(move |_| {
+        table.with(|table| {
+            let class = |column| {
+                if column > 0 && table.has_numbers(column) {
+                    "num"
+                } else {
+                    ""
+                }
+            };
+            (0..table.headers.len()).map(class).collect::<Vec<_>>()
+        })
+    });
+    let class = move |column: usize| classes.with(|classes| classes.get(column).copied().unwrap_or_default());
     let header = move |(column, header): (usize, String)| {
         view! {
             <th scope="col" class=class(column)>
@@ -128,13 +153,23 @@ fn Table(table: Signal<TableData>) -> impl IntoView {
             </th>
         }
     };
+    let content = move |cell: String| match table.with(|table| table.links.get(&cell).cloned()) {
+        Some(href) => view! {
+            <a class="id" href=href>
+                {cell}
+            </a>
+        }
+        .into_any(),
+        None => cell.into_any(),
+    };
     let row = move |cells: Vec<String>| {
-        let mut cells = cells.into_iter();
-        let name = cells.next();
+        let mut cells = cells.into_iter().enumerate();
+        let name = cells.next().map(|(_, name)| content(name));
+        let others = cells.map(|(column, cell)| view! { <td class=class(column)>{content(cell)}</td> });
         view! {
             <tr>
                 <th scope="row">{name}</th>
-                {cells.map(|cell| view! { <td class="num">{cell}</td> }).collect_view()}
+                {others.collect_view()}
             </tr>
         }
     };
@@ -145,5 +180,23 @@ fn Table(table: Signal<TableData>) -> impl IntoView {
             </thead>
             <tbody>{move || table.get().rows.into_iter().map(row).collect_view()}</tbody>
         </table>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_lead_somewhere_are_no_numbers() {
+        let cells = |row: [&str; 4]| row.map(str::to_owned).to_vec();
+        let mut table = TableData::with_headers(&["Prompt", "Parent", "Success", "Gate"]);
+        table.rows = vec![cells(["6f50c5", "–", "−1.2", "no child: 3 lines"])];
+        table.rows.push(cells(["a1b2c3", "6f50c5", "–", "–"]));
+        table
+            .links
+            .insert("6f50c5".into(), "/run/1/candidate/6f50c5".into());
+        let numbers = [1, 2, 3].map(|column| table.has_numbers(column));
+        assert_eq!(numbers, [false, true, false]);
     }
 }

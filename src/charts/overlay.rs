@@ -213,6 +213,7 @@ pub fn overlay_table(data: &OverlayData) -> TableData {
     TableData {
         headers: headers.collect(),
         rows: (0..=last_round(data)).map(row).collect(),
+        ..TableData::default()
     }
 }
 

@@ -14,6 +14,7 @@ use wasm_bindgen::JsValue;
 use super::mirror::ServerRun;
 use super::notes::Notes;
 use super::{Backend, FILES, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key};
+use crate::format;
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +115,7 @@ impl RunRecord {
         let began = js_sys::Date::new(&started.started_at.as_str().into()).get_time();
         Ok(Self {
             id: run.to_owned(),
-            name: study.study.name.clone(),
+            name: format::label(&study.study.name),
             method: study.study.method.clone(),
             about,
             objective: study.objective.metric.clone(),

@@ -12,7 +12,8 @@ use crate::storage::{RunRecord, Storage, StorageError, lock};
 /// Lines kept at once.
 const AT_ONCE: usize = 250;
 
-/// Reads a file's journal and keeps it as `run`; `progress` is told how far that is.
+/// Reads a file's journal and keeps it as `run`, unless another run has the same; `progress` is told how far that is. Returns
+/// the run that has it.
 ///
 /// # Errors
 /// What is wrong with the file, with its name and line, or that the browser keeps nothing. Nothing
@@ -22,7 +23,7 @@ pub(super) async fn import(
     name: &str,
     file: JsValue,
     progress: impl Fn(HowFar),
-) -> Result<(), String> {
+) -> Result<String, String> {
     let file: web_sys::Blob = file
         .dyn_into()
         .map_err(|_| format!("{name} came without its content; choose it again"))?;
@@ -39,14 +40,32 @@ pub(super) async fn import(
     let _held = lock::hold(run).await.map_err(|error| error.to_string())?;
     let kept = read(&storage, run, name, Pieces::of(file), progress).await;
     let recorded = match kept {
-        Ok(record) => storage.put_run(&record).await.map_err(|error| error.to_string()),
+        Ok(record) => recorded(&storage, record)
+            .await
+            .map_err(|error| error.to_string()),
         Err(message) => Err(message),
     };
-    if recorded.is_err() {
-        // What was kept of it is of no use to anybody.
-        let _ = storage.delete_run(run).await;
+    if recorded.as_ref().is_ok_and(|kept| kept == run) {
+        return recorded;
     }
+    // What was kept of it is of no use to anybody.
+    let _ = storage.delete_run(run).await;
     recorded
+}
+
+/// Records a run whose lines are kept, unless another one of this browser has the same. Returns which one has them.
+async fn recorded(storage: &Storage, record: RunRecord) -> Result<String, StorageError> {
+    for other in storage.runs().await?.runs {
+        if other.server.is_none() && other.progress.rollouts == record.progress.rollouts {
+            let lines = storage.whole_lines(&record.id).await?;
+            let others = storage.whole_lines(&other.id).await?;
+            if others.numbered().eq(lines.numbered()) {
+                return Ok(other.id);
+            }
+        }
+    }
+    storage.put_run(&record).await?;
+    Ok(record.id)
 }
 
 async fn read(

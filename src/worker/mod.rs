@@ -211,9 +211,7 @@ fn take(order: Order, attached: JsValue) {
             let imported = import::import(&run, &name, attached, |how_far| {
                 report(&Report::Importing(how_far));
             });
-            report(&Report::Imported {
-                run: imported.await.map(|()| run),
-            });
+            report(&Report::Imported { run: imported.await });
         }),
     }
 }

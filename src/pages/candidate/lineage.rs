@@ -5,6 +5,7 @@ use capo_core::reading::metrics::StudiedMetric;
 use leptos::html::Div;
 use leptos::prelude::*;
 
+use super::address::Address;
 use super::page::{Page, Parts};
 use crate::charts::figure::Figure;
 use crate::charts::lineage::{LineageData, LineageNode, LineageTree, lineage_table};
@@ -56,6 +57,18 @@ pub(super) fn LineagePlate(page: Page) -> impl IntoView {
         });
         selected
     });
+    let table = Signal::derive(move || {
+        let mut table = data.with(lineage_table);
+        let links = |parts: &Parts, address: &Address| {
+            let link = |id: &CandidateId| (format::id(id), address.select(&id.to_string()).href());
+            parts.rows.keys().map(link).collect()
+        };
+        let links = page
+            .address
+            .with(|address| page.read(|parts| links(parts, address)));
+        table.links = links.unwrap_or_default();
+        table
+    });
     let open = Callback::new(move |id: String| page.go(|address| address.select(&id)));
     view! {
         <Figure
@@ -64,7 +77,7 @@ pub(super) fn LineagePlate(page: Page) -> impl IntoView {
             unit=Signal::derive(unit)
             now=now
             reading=move || view! { <Words sentence=reading.get()/> }
-            table=Signal::derive(move || data.with(lineage_table))
+            table=table
         >
             <div
                 class="scroll"

@@ -126,6 +126,7 @@ pub(super) fn table(series: &Series) -> TableData {
     TableData {
         headers: headers.collect(),
         rows: series.rounds.iter().filter_map(row).collect(),
+        ..TableData::default()
     }
 }
 

@@ -7,16 +7,16 @@ use super::setting::Setting;
 use crate::format::{self, Quantity};
 
 /// A slider over one number of a setting.
-struct Knob {
-    key: &'static str,
+pub(super) struct Knob {
+    pub(super) key: &'static str,
     symbol: &'static str,
     index: &'static str,
     name: &'static str,
     /// Least, most, step.
-    range: [f64; 3],
+    pub(super) range: [f64; 3],
     show: fn(f64) -> String,
-    read: fn(&Setting) -> f64,
-    write: fn(&mut Setting, f64),
+    pub(super) read: fn(&Setting) -> f64,
+    pub(super) write: fn(&mut Setting, f64),
     /// Whether the dual step reads it.
     applies: fn(DualStepName) -> bool,
 }
@@ -77,7 +77,7 @@ macro_rules! knobs {
 }
 
 /// Every slider in order.
-const KNOBS: [Knob; 10] = knobs! { setting =>
+pub(super) const KNOBS: [Knob; 10] = knobs! { setting =>
     "tools" "τ" "" "excess tools", [0.1, 3.0, 0.1], tenths, setting.tools, always;
     "requests" "τ" "" "human requests", [0.0, 0.8, 0.01], rate, setting.requests, always;
     "beta" "β" "" "dual step size", [0.5, 12.0, 0.5], tenths, setting.beta, has_step_size;
@@ -91,7 +91,7 @@ const KNOBS: [Knob; 10] = knobs! { setting =>
 };
 
 /// The dual steps whose hyperparameters have a slider here.
-const STEPS: [DualStepName; 4] = [
+pub(super) const STEPS: [DualStepName; 4] = [
     DualStepName::Subgradient,
     DualStepName::Pid,
     DualStepName::Count,
@@ -99,7 +99,7 @@ const STEPS: [DualStepName; 4] = [
 ];
 
 /// The most candidates that the dual step averages over here: k0.
-const MOST_AVERAGED: usize = 4;
+pub(super) const MOST_AVERAGED: usize = 4;
 
 /// All controls of one side.
 #[component]

@@ -3,6 +3,7 @@
 //! Both sides are real searches of the built-in help desk on simulated models, each in a worker of
 //! its own, on the same random stream; nothing here is drawn that was not measured.
 
+mod address;
 mod behaviour;
 mod figures;
 mod knobs;
@@ -13,10 +14,13 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
+use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::{use_navigate, use_query_map};
 
-use self::setting::SCENES;
-use self::side::{Side, SidePlate};
+use self::address::LETTERS;
+use self::side::{REST, Side, SidePlate};
 use self::transport::{Playback, Transport};
 use crate::components::page_title;
 
@@ -24,8 +28,9 @@ use crate::components::page_title;
 #[component]
 pub fn DynamicsPage() -> impl IntoView {
     page_title(|| "Constraint dynamics".into());
-    let [a, b] = SCENES[0].settings;
-    let (a, b) = (Side::new("A", a), Side::new("B", b));
+    let [a, b] = use_query_map().with_untracked(address::read);
+    let (a, b) = (Side::new(LETTERS[0], a), Side::new(LETTERS[1], b));
+    keep_in_address(a, b);
     let playback = Playback::new([a, b]);
     provide_context(playback);
     let shown = Memo::new(move |_| playback.shown.get());
@@ -46,4 +51,23 @@ pub fn DynamicsPage() -> impl IntoView {
             <SidePlate side=b other=a is_first=false shown/>
         </div>
     }
+}
+
+/// Has the address follow what is turned, once it rests.
+fn keep_in_address(a: Side, b: Side) {
+    let navigate = use_navigate();
+    let rest = StoredValue::new_local(None::<Timeout>);
+    Effect::new(move |before: Option<()>| {
+        let href = address::href([a.setting.get(), b.setting.get()]);
+        let navigate = navigate.clone();
+        let keep = move || {
+            let options = NavigateOptions {
+                replace: true,
+                scroll: false,
+                ..NavigateOptions::default()
+            };
+            navigate(&href, options);
+        };
+        rest.set_value(before.map(|()| Timeout::new(REST, keep)));
+    });
 }

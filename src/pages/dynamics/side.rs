@@ -19,7 +19,7 @@ use crate::run::series::Series;
 use crate::run::studied::Shown as _;
 
 /// How long a control rests before its side is searched anew, in milliseconds.
-const REST: u32 = 350;
+pub(super) const REST: u32 = 350;
 /// How long a search that was replaced stays readable, in milliseconds.
 const FAREWELL: u32 = 1000;
 

@@ -240,13 +240,15 @@ struct RowView {
 
 fn rows(parts: &Parts, all: bool, order: &Order) -> Vec<RowView> {
     let pool = &parts.drawn.pool;
+    let best = parts.drawn.map.best;
     let mut rows: Vec<&Row> = if all {
         pool.rows.iter().collect()
     } else {
-        pool.of_now().collect()
+        // Once the run has ended, the best one is there, whichever pool it was in.
+        let is_best = |row: &&Row| !parts.goes_on && best == Some(row.candidate) && row.place == Place::Left;
+        pool.of_now().chain(pool.rows.iter().filter(is_best)).collect()
     };
     order.sort(&mut rows);
-    let best = parts.drawn.map.best;
     rows.into_iter().map(|row| shown(parts, row, best)).collect()
 }
 

@@ -2,11 +2,22 @@
 
 use std::collections::BTreeSet;
 
+use capo_models::serving;
 use leptos::prelude::*;
 use serde_json::Value;
 
+use super::draft::Draft;
 use super::form::Form;
+use super::measured::Measured;
 use crate::format::{self, NOTHING};
+use crate::studies;
+
+/// Tokens that an answer is taken to have before one was given, which is about 300 words.
+const ANSWER: f64 = 400.0;
+/// Bytes that a token stands for.
+const BYTES: f64 = 4.0;
+/// Rows whose length stands for that of all.
+const LOOKED_AT: usize = 100;
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,6 +165,25 @@ pub(super) fn together(forecasts: &[Value], times: u64) -> String {
     format!("Together at most {}", format::listed(&bounds))
 }
 
+/// About how many dollars it takes to measure the seed prompt on so many examples, where each is one call of everybody who is
+/// asked; none where that is not so, where a price is unknown, and where there is nothing to pay.
+pub(super) fn of_pilot(draft: &Draft, measured: &Measured, examples: usize) -> Option<f64> {
+    let study = &draft.study;
+    capo_workloads::of(&study.workload).filter(|kind| kind.one_call)?;
+    let files = draft.named_files();
+    let rows = files.values().flat_map(|text| text.lines().take(LOOKED_AT));
+    let (count, bytes) = rows.fold((0_usize, 0), |(count, bytes), row| (count + 1, bytes + row.len()));
+    let prompt = study.prompt.text.as_ref().map_or(0, String::len);
+    let read = (prompt as f64 + bytes as f64 / count.max(1) as f64) / BYTES;
+    let of_role = |role| {
+        let price = studies::price(serving(role, &study.models)?.1)?;
+        Some(read * price.input + ANSWER * price.output)
+    };
+    let each: Option<f64> = measured.roles.iter().copied().map(of_role).sum();
+    each.map(|each| examples as f64 * each / 1e6)
+        .filter(|usd| *usd > 0.0)
+}
+
 /// What the bounds mean, in a sentence or two.
 fn reading(forecast: &Value) -> String {
     let number = |path: &str| forecast.pointer(path).and_then(Value::as_u64);
@@ -235,6 +265,38 @@ mod tests {
             together(&[priced(None), priced(Some(9))], 3),
             "Together at most rollouts without a bound, 60 model calls and $3.00"
         );
+    }
+
+    #[test]
+    fn a_pilot_s_dollars_are_told_where_each_example_is_one_call_of_a_known_price() {
+        let mut draft = Draft::new().unwrap();
+        let about = |draft: &Draft| {
+            let measured = Measured::of(&draft.study.workload, &draft.files, 0);
+            of_pilot(draft, &measured, 5)
+        };
+        let with = |draft: &mut Draft, agent: Value| {
+            draft.study.models = [(capo_core::llm::Role::Agent, agent)].into_iter().collect();
+        };
+        let priced = json!({ "provider": "openai", "model": "m", "price": { "input": 1.0, "output": 10.0 } });
+        with(&mut draft, priced.clone());
+        assert_eq!(
+            about(&draft),
+            None,
+            "how many calls a dialogue takes nobody knows"
+        );
+        draft.take_kind("table");
+        draft.study.workload.insert("data".into(), "rows.csv".into());
+        draft
+            .files
+            .insert("rows.csv".into(), "question,answer\n".repeat(400).into());
+        draft.study.prompt.text = Some("Add. ".repeat(57));
+        // 75 tokens are read and 400 written, five times.
+        let usd = about(&draft).unwrap();
+        assert!((usd - 5.0 * (75.0 + 4000.0) / 1e6).abs() < 1e-9, "{usd}");
+        with(&mut draft, json!({ "provider": "openai", "model": "a-new-one" }));
+        assert_eq!(about(&draft), None);
+        with(&mut draft, json!({ "provider": "simulated" }));
+        assert_eq!(about(&draft), None);
     }
 
     #[test]

@@ -16,10 +16,12 @@ use super::section::Section;
 use super::settings::{Kind, Setting};
 use super::shared;
 use super::workload;
-use crate::format::decimals;
+use crate::components::Message;
+use crate::format::{self, decimals};
 use crate::frame::remember::Remember;
 use crate::keys::Keys;
 use crate::live::sending;
+use crate::studies;
 
 /// The order in which roles are listed: who does most first, who is seldom needed last.
 pub(super) const ROLES: [Role; 6] = [
@@ -174,17 +176,32 @@ fn RoleRow(role: Role) -> impl IntoView {
         Served::ByOther | Served::ByNobody => ().into_any(),
         Served::NotNeeded => view! { <span class="quiet">"not needed"</span> }.into_any(),
     };
+    let simulated = Memo::new(move |_| simulated_words(form, role));
+    let has_message = move || failed.with(Option::is_some) || simulated.with(Option::is_some);
     let message = move || {
-        let (what, advice) = failed.get()?;
-        let has_script = role == Role::User && form.draft.with(|draft| has_script(&draft.study));
-        let scripted = has_script.then(|| view! { <LetTheScriptPlay/> });
+        let said = if let Some((what, advice)) = failed.get() {
+            let has_script = role == Role::User && form.draft.with(|draft| has_script(&draft.study));
+            let scripted = has_script.then(|| view! { <LetTheScriptPlay/> });
+            view! {
+                <div class="msg" id=message_id(role) role="alert">
+                    <b>{what}</b>
+                    <span>{advice} {scripted}</span>
+                </div>
+            }
+            .into_any()
+        } else {
+            let words = simulated.get()?;
+            view! {
+                <Message what="Simulated models know the help desk alone." info=true>
+                    <span>{words}</span>
+                </Message>
+            }
+            .into_any()
+        };
         Some(view! {
             <tr>
                 <td colspan="5" class="across">
-                    <div class="msg" id=message_id(role) role="alert">
-                        <b>{what}</b>
-                        <span>{advice} {scripted}</span>
-                    </div>
+                    {said}
                 </td>
             </tr>
         })
@@ -192,7 +209,7 @@ fn RoleRow(role: Role) -> impl IntoView {
     // Few studies compare meanings: elsewhere there is nothing to choose.
     let hidden = move || role == Role::Embeddings && !is_needed.get();
     view! {
-        <tr class:with-message=move || failed.with(Option::is_some) hidden=hidden>
+        <tr class:with-message=has_message hidden=hidden>
             <th scope="row" class="col-role">
                 <b>{role_name(role)}</b>
                 <div class="note">{note}</div>
@@ -239,6 +256,25 @@ fn row_message(form: Form, role: Role, test: Memo<Option<Test>>) -> Option<(Stri
         Tested::Fails(what, advice) => Some((what, advice)),
         Tested::Asking | Tested::Answers(_) => None,
     }
+}
+
+/// What a role's simulated model is worth where it does not know what is asked.
+fn simulated_words(form: Form, role: Role) -> Option<String> {
+    let measured = form.measured.get();
+    let served = form.draft.with(|draft| {
+        studies::simulated_beyond_their_world(&draft.study, role, &measured.asked(&draft.study))
+    });
+    let served: Vec<String> = served
+        .into_iter()
+        .map(|role| role_name(role).to_lowercase())
+        .collect();
+    (!served.is_empty()).then(|| {
+        format!(
+            "As {}, this one shows how a search goes, and nothing more. For a prompt that you can use, choose another \
+             provider here.",
+            format::listed(&served)
+        )
+    })
 }
 
 /// Says that a key of this tab stands under the name that a model's table asks for, but was typed for

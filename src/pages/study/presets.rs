@@ -218,6 +218,7 @@ mod tests {
 
     use super::*;
     use crate::pages::study::measured::Measured;
+    use crate::studies::simulated_beyond_their_world;
 
     #[test]
     fn every_usual_cost_is_measured_as_one_and_limited_once() {
@@ -250,6 +251,30 @@ mod tests {
         draft.study.prompt.text = Some("Mine.".into());
         TEMPLATES[0].take(&mut draft);
         assert_eq!(draft.study.prompt.text.as_deref(), Some("Mine."));
+    }
+
+    #[test]
+    fn who_is_still_simulated_for_an_agent_of_one_s_own_is_told() {
+        let mut draft = Draft::new().unwrap();
+        let told = |draft: &Draft, role| {
+            simulated_beyond_their_world(&draft.study, role, &[Role::Critic, Role::Rewriter])
+        };
+        assert_eq!(told(&draft, Role::Rewriter), []);
+        for kind in ["tau2", "external"] {
+            draft.take_kind(kind);
+            assert_eq!(
+                told(&draft, Role::Rewriter),
+                [Role::Critic, Role::Rewriter],
+                "{kind}"
+            );
+        }
+        TEMPLATES[3].take(&mut draft);
+        let real = json!({ "provider": "openai", "model": "m" });
+        draft.study.models.insert(Role::Rewriter, real);
+        assert_eq!(told(&draft, Role::Rewriter), []);
+        // The agent's model does for all, but not for a role that has its own.
+        draft.study.models.shift_remove(&Role::Rewriter);
+        assert_eq!(told(&draft, Role::Agent), [Role::Critic, Role::Rewriter]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
+use super::cost::of_pilot;
 use super::draft::Draft;
 use super::field;
 use super::form::Form;
@@ -105,6 +106,14 @@ pub(super) fn Start() -> impl IntoView {
         let examples = form.measured.with(|measured| measured.optimize);
         if examples == 0 { PILOT } else { PILOT.min(examples) }
     });
+    let dollars = Memo::new(move |_| {
+        let usd = form.draft.with(|draft| {
+            form.measured
+                .with(|measured| of_pilot(draft, measured, first.get()))
+        });
+        usd.map(|usd| format::dollars(Some(usd)))
+    });
+    let about = move || dollars.get().map(|dollars| format!(", about {dollars}"));
     let measure = {
         let run = run.clone();
         move |_| run(Some(first.get_untracked()))
@@ -145,10 +154,12 @@ pub(super) fn Start() -> impl IntoView {
                         1 => "Measure the seed prompt on its one example first".to_owned(),
                         examples => format!("Measure the seed prompt on {examples} examples first"),
                     }}
+                    {about}
                 </button>
                 <div class="note" id="pilot-note">
                     "The run pauses there and says what the whole is expected to take. Run the whole study from there: \
                      what was measured is then not paid again. Run study above begins another run."
+                    {move || dollars.get().map(|_| " The dollars are for answers of 300 words.")}
                 </div>
             </Show>
             <Show when=move || simulated.get()>

@@ -147,6 +147,15 @@ async fn marks_have_cards_from_which_two_prompts_are_pinned_and_compared() {
             browser.js(crosses).await == json!(refused)
         })
         .await;
+    // As a table its prompts, and their parents, are links.
+    browser.click("View as table").await;
+    let ids = "return [...document.querySelectorAll('#plate-A td a.id')].map((one) => one.pathname.split('/').pop())";
+    browser
+        .until("the seed is a link where it is a parent", async || {
+            let ids = browser.js(ids).await;
+            ids.as_array().unwrap().contains(&json!(seed))
+        })
+        .await;
     point_at(&browser, ".lineage [data-point]:not([data-id])").await;
     card_says(
         &browser,

@@ -28,6 +28,8 @@ async fn dollars_want_a_price_before_the_run_and_are_counted_by_it() {
             browser.js(CAN_RUN).await == Value::Bool(true)
         })
         .await;
+    // Five answers of 400 tokens each, and what is read for them.
+    browser.until_shown("5 examples first, about $0.003").await;
     browser.click("Run study").await;
     browser.until_shown("Finished.").await;
     assert!(browser.text("main").await.contains("/ $2.00"));

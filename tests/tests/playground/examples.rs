@@ -159,7 +159,7 @@ async fn the_best_prompts_of_two_runs_stand_beside_each_other() {
     }
     browser.go(&format!("/compare?runs={}", runs.join(","))).await;
     browser
-        .until_shown("held out, word problems (1) → word problems (2)")
+        .until_shown("held out, Word problems (1) → Word problems (2)")
         .await;
     browser.until_shown(&format!("worse {worse}")).await;
     open_example(&browser, &best.1[0]["example"]).await;
@@ -167,9 +167,9 @@ async fn the_best_prompts_of_two_runs_stand_beside_each_other() {
     assert_eq!(
         [&left["name"], &left["text"], &right["name"], &right["text"]],
         [
-            &json!("word problems (1)"),
+            &json!("Word problems (1)"),
             &json!(answer(&best.1[0])),
-            &json!("word problems (2)"),
+            &json!("Word problems (2)"),
             &json!(answer(&seed.1[0])),
         ]
     );
@@ -177,14 +177,14 @@ async fn the_best_prompts_of_two_runs_stand_beside_each_other() {
     browser.until_shown("The journal was made without traces.").await;
     let shown = "return document.querySelector('.answers .answer .prompt').textContent";
     assert_eq!(browser.js(shown).await, answer(&best.1[1]));
-    browser.type_in("Your note word problems (2)", "shorter").await;
+    browser.type_in("Your note Word problems (2)", "shorter").await;
     browser.until_shown("Kept.").await;
     browser.click("Table (CSV)").await;
     let table = browser.downloaded(".csv").await;
-    let head = "example,result,over by itself,correct word problems (1),correct word problems (2),";
+    let head = "example,result,over by itself,correct Word problems (1),correct Word problems (2),";
     assert!(table.starts_with(head) && table.lines().count() == 7, "{table}");
     let noted =
-        ",note word problems (1),note word problems (2),thumb word problems (1),thumb word problems (2)";
+        ",note Word problems (1),note Word problems (2),thumb Word problems (1),thumb Word problems (2)";
     assert!(table.lines().next().unwrap().ends_with(noted), "{table}");
     assert_eq!(table.matches(",,shorter,,\n").count(), 1, "{table}");
 }

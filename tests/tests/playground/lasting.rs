@@ -231,7 +231,8 @@ async fn a_wait_for_a_server_is_said_while_it_lasts() {
     let study = Study::new("http://unused");
     let models = study.models();
     let stub = Stub::start_with(Duration::ZERO, Some(SECRET), move |question, asked| match asked {
-        0 => Answer::Error(429, Some(20)),
+        0 => Answer::Error(429, Some(4)),
+        1..=3 => Answer::Error(500, None),
         _ => models.answer(question),
     });
     let study = study.with("http://unused", &stub.base_url);
@@ -242,6 +243,14 @@ async fn a_wait_for_a_server_is_said_while_it_lasts() {
     assert!(asked.elapsed() <= Duration::from_secs(5));
     let bar = browser.text(".runbar").await;
     assert!(bar.contains("Nothing was counted as a score"), "{bar}");
+    // What failed is tried again, which is said as soon.
+    browser
+        .until("a server that fails is told", async || {
+            let bar = browser.text(".runbar").await;
+            bar.contains("HTTP 500") && bar.contains("trying again in")
+        })
+        .await;
+    assert!(asked.elapsed() <= Duration::from_secs(12));
 }
 
 #[tokio::test]

@@ -72,6 +72,13 @@ async fn the_demonstration_finds_a_feasible_prompt() {
         .until_shown("First prompt feasible on the search examples")
         .await;
     browser.until_shown("Finished.").await;
+    let mut best = Value::Null;
+    browser
+        .until("plate, map and pool tell of one best prompt", async || {
+            best = browser.js(ONE_BEST).await;
+            best.is_string()
+        })
+        .await;
     // Symbols in the log, one for every round at least, are no stops for the keyboard.
     let symbols = "return ['.math', '.term'].map((kind) => document.querySelectorAll('.log ' + kind).length)";
     let symbols = browser.js(symbols).await;
@@ -88,7 +95,11 @@ async fn the_demonstration_finds_a_feasible_prompt() {
     browser.click("Close").await;
     browser.click("Result").await;
     browser.until_shown("Copy prompt").await;
-    assert!(browser.text("main").await.contains("feasible"));
+    let result = browser.text("main").await;
+    assert!(
+        result.contains("feasible") && result.contains(best.as_str().unwrap()),
+        "{best}: {result}"
+    );
 
     // Nothing left the page's own host, and nothing went wrong on the way.
     let elsewhere: Vec<String> = browser.requests().await;
@@ -99,7 +110,35 @@ async fn the_demonstration_finds_a_feasible_prompt() {
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
     let console = browser.console().await;
     assert!(!console.contains("SEVERE"), "{console}");
+
+    // The lineage is wider than a telephone, which shows where the best prompt is.
+    on_telephone(&browser).await;
+    browser.click("Candidates").await;
+    let in_view = "const region = document.querySelector('.lineage')?.closest('.scroll');
+        const ring = region?.querySelector('.c-ring')?.getBoundingClientRect();
+        const seen = region?.getBoundingClientRect();
+        return Boolean(ring) && region.scrollWidth > region.clientWidth && ring.left >= seen.left && ring.right <= seen.right";
+    browser
+        .until("the best prompt is in view", async || {
+            browser.js(in_view).await == true
+        })
+        .await;
 }
+
+/// The prompt that is ringed on the map, if it alone is, and the pool and the first plate call it the best; the pool has one
+/// column of lengths.
+const ONE_BEST: &str = "const rings = [...document.querySelectorAll('.plot.map .c-ring')]
+        .map((ring) => ring.parentElement.querySelector('[data-id]').dataset.id.slice(0, 6));
+    const texts = (cells) => [...cells].map((one) => one.innerText.trim());
+    const pool = document.querySelector('table.sticky-1');
+    const rows = [...(pool?.querySelectorAll('tbody tr') ?? [])].map(({ cells }) => texts(cells))
+        .filter((cells) => cells.at(-1) === 'best prompt');
+    const now = document.querySelector('#plate-A .now')?.innerText ?? '';
+    if (rings.length !== 1 || rows.length !== 1) return null;
+    const lengths = texts(pool.tHead.rows[0].cells).filter((head) => /length|characters/i.test(head));
+    const [id, , , objective] = rows[0];
+    return lengths.length === 1 && id === rings[0] && now.endsWith(', best prompt')
+        && now.startsWith(objective.split(' ')[0]) ? id : null";
 
 #[tokio::test]
 async fn a_run_takes_the_worker_that_waits() {
@@ -375,9 +414,12 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
 
     let browser = open("/runs").await;
     browser.choose("Journals to open", &study.journal()).await;
-    browser.until_shown("word problems").await;
+    browser.until_shown("Word problems").await;
+    let run = "return location.pathname.split('/')[2] ?? null";
+    let opened = browser.js(run).await;
     browser.click("Result").await;
     browser.until_shown(&best[..6]).await;
+    assert!(!browser.text("main").await.contains("has correct"));
     assert_eq!(journal(&browser).await, events, "every line is kept as it was");
 
     // What the critic said before each rewrite.
@@ -416,6 +458,14 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
             search.as_str().unwrap().contains("split=evaluate")
         })
         .await;
+
+    // The same journal once more is the same run.
+    browser.go("/runs").await;
+    browser.choose("Journals to open", &study.journal()).await;
+    browser
+        .until("it is opened again", async || browser.js(run).await == opened)
+        .await;
+    assert_eq!(journal(&browser).await, events, "its lines are kept once");
 }
 
 #[tokio::test]
@@ -457,6 +507,20 @@ async fn the_dynamics_page_steps() {
     browser
         .until("round 0 is shown", async || {
             !browser.text(".transport").await.contains("Round 1")
+        })
+        .await;
+    // The address holds what is turned.
+    browser.js("document.getElementById('B-beta').focus()").await;
+    browser.press(Key::Right).await;
+    browser
+        .until("the dual step is in the address", async || {
+            browser.js("return location.search").await == "?B-beta=4.5"
+        })
+        .await;
+    browser.reload().await;
+    browser
+        .until("it is turned as before", async || {
+            typing::held(&browser, "B-beta").await == "4.5"
         })
         .await;
 }

@@ -146,7 +146,7 @@ async fn a_report_opens_from_disk_and_asks_nobody() {
     left_nothing(&browser, &one).await;
 
     let browser = from_disk(&two, "Comparison").await;
-    browser.until_shown("word problems (2)").await;
+    browser.until_shown("Word problems (2)").await;
     left_nothing(&browser, &two).await;
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::SECRET;
 use crate::page::open;
+use crate::team_runs::pick;
 
 /// Opens all that is folded away, and marks every field of the form that text can be typed into.
 const MARK: &str = "for (const one of document.querySelectorAll('main details')) one.open = true;
@@ -63,6 +64,18 @@ async fn every_field_keeps_the_focus_and_what_is_typed() {
     let browser = open("/study").await;
     for workload in ["Help desk", "Own table", "HTTP endpoint", "tau2 benchmark"] {
         browser.click(workload).await;
+        let options = "return [...document.querySelectorAll('main option')].map((one) => one.text.trim())";
+        if workload == "Help desk" {
+            browser
+                .until("a model may play the customer", async || {
+                    browser.js(options).await.to_string().contains("A language model")
+                })
+                .await;
+        }
+        assert!(
+            !browser.js(options).await.to_string().contains("Llm"),
+            "{workload}"
+        );
         for provider in ["openai-compatible", "openai"] {
             let choose = "const one = document.querySelector('[aria-label=\"Provider of task agent\"]');
                 if (!one) return false;
@@ -136,6 +149,9 @@ async fn an_address_and_a_key_are_typed_and_deleted_letter_by_letter() {
 #[tokio::test]
 async fn rows_with_a_question_reach_an_agent_of_one_s_own() {
     let browser = open("/study").await;
+    let simulated = "Simulated models know the help desk alone.";
+    browser.until_shown("Task agent").await;
+    assert!(!browser.text("main").await.contains(simulated));
     browser.click("Tool agent over HTTP").await;
     browser.until_shown("Test with the first example").await;
     browser.type_in("Address", "http://127.0.0.1:9/run").await;
@@ -150,6 +166,17 @@ async fn rows_with_a_question_reach_an_agent_of_one_s_own() {
         })
         .await;
     assert!(!browser.text("main").await.contains("no such setting"));
+    // Who writes the prompts knows nothing of such an agent, until another model does.
+    browser.until_shown(simulated).await;
+    browser
+        .until_shown("As critic and rewriter, this one shows how a search goes")
+        .await;
+    pick(&browser, "Provider of rewriter", "OpenAI").await;
+    browser
+        .until("that is said no more", async || {
+            !browser.text("main").await.contains(simulated)
+        })
+        .await;
 }
 
 /// The value of the field of this id.
