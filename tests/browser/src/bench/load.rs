@@ -130,12 +130,13 @@ fn row(name: &str, whole: u64, sent: u64) -> String {
     format!("{name:<40} {:>10} {:>10}", kilobytes(whole), kilobytes(sent))
 }
 
-/// Prints the size of each file that the visit loaded.
+/// Prints the size of each file that the visit loaded; whether a server stands behind the page is asked for without one.
 fn sizes(page: &Path, address: &str, visit: &Visit) -> Result<()> {
     println!("{:<40} {:>10} {:>10}", "first load", "raw, kB", "brotli, kB");
     let (mut raw, mut small) = (0, 0);
-    for loaded in &visit.addresses {
-        let (line, [whole, sent]) = sized(page, file(loaded, address))?;
+    let paths = visit.addresses.iter().map(|loaded| file(loaded, address));
+    for path in paths.filter(|path| !Path::new(path).starts_with("api")) {
+        let (line, [whole, sent]) = sized(page, path)?;
         println!("{line}");
         raw += whole;
         small += sent;
