@@ -21,6 +21,7 @@ pub(super) enum Intent {
     Injury,
 }
 
+/// A customer's words for what they want: others than `Operation` has of an agent for what it does.
 const CUES: [(Intent, &[&str]); 8] = [
     (
         Intent::Injury,
