@@ -1,4 +1,4 @@
-//! Which prompt of a finished run is the best under other thresholds.
+//! Trade-offs: the best prompt of a finished run under other thresholds.
 
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;

@@ -1,4 +1,4 @@
-//! What the page and its workers tell each other.
+//! Messages between the page and its workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What was measured of a prompt: means over examples of each example's mean over repeats.
+//! Measurements of a prompt: means over examples of each example's mean over repeats.
 
 use indexmap::IndexMap;
 

@@ -1,4 +1,4 @@
-//! Where the key is kept by which providers' keys are encrypted: a file, or a variable.
+//! The master key, by which providers' keys are encrypted: a file, or a variable.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! How a server or a worker is told to train rewriters.
+//! Options of a server or a worker for training rewriters.
 
 #[cfg(feature = "train")]
 use std::io;

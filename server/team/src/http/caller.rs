@@ -1,4 +1,4 @@
-//! Who asks, and what they may.
+//! Authentication and authorisation: who asks, and what they may.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

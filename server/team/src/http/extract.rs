@@ -1,4 +1,4 @@
-//! What is read from a request, refused as a [`Refusal`] when it cannot be.
+//! Extractors of what a request holds, refused as a [`Refusal`] when it cannot be.
 
 use std::error::Error as _;
 use std::time::{Duration, Instant};

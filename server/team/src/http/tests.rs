@@ -1,4 +1,4 @@
-//! What the routes do, in a team whose members have all roles.
+//! Routes, in a team whose members have all roles.
 
 mod archives;
 mod bounds;

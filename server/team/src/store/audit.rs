@@ -1,4 +1,4 @@
-//! Who did what, and from where.
+//! The audit log: who did what, when, and from where.
 
 use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
