@@ -244,7 +244,6 @@ impl Client {
         asked(&self.asking, chat, &self.turns.borrow())
     }
 
-    /// One try.
     async fn attempt(
         &self,
         request: CompletionRequest,

@@ -8,10 +8,7 @@ use crate::storage::is_report;
 
 /// The state of a run in this tab, or how it ended.
 #[component]
-pub fn RunTag(
-    /// Which run.
-    run: Run,
-) -> impl IntoView {
+pub fn RunTag(run: Run) -> impl IntoView {
     let on_server = run.is_on_server();
     move || match run.phase.get() {
         Phase::Running if on_server => view! { <span class="live">"running on the server"</span> }.into_any(),

@@ -50,7 +50,6 @@ pub(crate) enum BackupError {
     /// The backup cannot be used.
     #[error("the backup {}: {source}", path.display())]
     Unusable {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: StoreError,
@@ -58,7 +57,6 @@ pub(crate) enum BackupError {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,

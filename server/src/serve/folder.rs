@@ -20,7 +20,6 @@ pub(crate) enum FolderError {
     /// It cannot be made or written.
     #[error("the data folder {}: {source}; name another with --data DIR", path.display())]
     Write {
-        /// The folder.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -28,7 +27,6 @@ pub(crate) enum FolderError {
     /// Another process works in it.
     #[error("the data folder {} is in use by {holder}; stop that one, or name another folder with --data DIR", path.display())]
     Locked {
-        /// The folder.
         path: PathBuf,
         /// Process and address of the other one.
         holder: String,

@@ -21,7 +21,6 @@ const VARIABLE: &str = "CAPO_MASTER_KEY";
 /// Where a master key is kept: in the file that is named, else in the variable, else in the data folder.
 #[derive(Debug, Clone)]
 pub(crate) enum MasterPlace {
-    /// A file.
     File(MasterFile),
     /// [`VARIABLE`], which holds this one.
     Variable(MasterKey),
@@ -37,7 +36,6 @@ pub(crate) enum MasterError {
     /// Its file cannot be read or written.
     #[error("the master key {}: {source}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -45,7 +43,6 @@ pub(crate) enum MasterError {
     /// It holds something else.
     #[error("the master key {}: {source}", path.display())]
     Key {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: SealError,
@@ -152,7 +149,6 @@ impl MasterFile {
         }
     }
 
-    /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

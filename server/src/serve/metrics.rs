@@ -31,7 +31,6 @@ pub(crate) enum MetricsError {
     /// The file of the token.
     #[error("the token for /metrics {}: {source}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,

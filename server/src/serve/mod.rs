@@ -98,19 +98,14 @@ pub(crate) enum Served {
 /// Why a server cannot start, or had to end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
-    /// Its folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Its database.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its page.
     #[error("the page: {0}")]
     Page(#[from] PageError),
-    /// Its socket.
     #[error("cannot listen on {address}: {source}; choose another address with --addr HOST:PORT")]
     Listen {
-        /// Where.
         address: SocketAddr,
         /// What the system says.
         source: io::Error,
@@ -118,7 +113,6 @@ pub(crate) enum ServeError {
     /// Its master key.
     #[error(transparent)]
     Master(#[from] MasterError),
-    /// Its certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// What it counts.
@@ -133,7 +127,6 @@ pub(crate) enum ServeError {
     /// The place of data files.
     #[error(transparent)]
     Files(#[from] FilesError),
-    /// A backup.
     #[error(transparent)]
     Backup(#[from] BackupError),
     /// There is none to replace.
@@ -147,7 +140,6 @@ pub(crate) enum ServeError {
         "a worker joins a server through its PostgreSQL database; name it with --database postgres://USER:PASSWORD@HOST/NAME"
     )]
     OneMachine,
-    /// Its trainings.
     #[error(transparent)]
     Training(#[from] TrainingError),
     /// The first account is no administrator's.

@@ -34,12 +34,10 @@ pub(crate) enum TrainingError {
     #[cfg(feature = "train")]
     #[error("--models {}: {source}", path.display())]
     Models {
-        /// The folder.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
-    /// The system.
     #[cfg(feature = "train")]
     #[error("{0}")]
     System(#[from] io::Error),

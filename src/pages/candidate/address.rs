@@ -34,7 +34,6 @@ pub(super) struct TraceAddress {
     pub example: String,
     /// Its workload; none for the first that has such an example.
     pub workload: Option<String>,
-    /// Its split.
     pub split: Split,
     /// Which rollout of the prompt on it, from 0.
     pub repeat: u32,

@@ -9,7 +9,6 @@ use super::place::Place;
 /// What a column can be used as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Nothing.
     Unused,
     /// Part of the message.
     Message,

@@ -39,7 +39,6 @@ pub(super) struct Visitor {
     pub address: String,
     /// What the browser calls itself.
     pub browser: String,
-    /// When.
     pub at: Millis,
 }
 

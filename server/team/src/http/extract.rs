@@ -24,7 +24,6 @@ const BODY: Duration = Duration::from_secs(15);
 /// Bytes a second of a body, at least, over more than a few seconds.
 const PACE: f64 = 16_384.0;
 
-/// A document.
 pub(super) struct Json<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {

@@ -34,7 +34,6 @@ use capo_api::{Role, Scope};
 const ROWS: &str = "question,answer\nwhat is one and one?,two\nwhat is one and two?,three\n";
 const PASSWORD: &str = "correct horse battery staple";
 
-/// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     /// Not signed in.

@@ -11,7 +11,6 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Its address.
     pub(super) fn address(&self) -> String {
         format!("/team/projects/{}/prompts/{}", self.project, self.prompt)
     }
@@ -54,7 +53,6 @@ impl Page {
         }
     }
 
-    /// Which prompt.
     pub(super) fn place(self) -> Place {
         self.place.get_value()
     }

@@ -275,7 +275,6 @@ impl Draft {
         }
     }
 
-    /// The task.
     pub(super) fn finish(mut self, world: &World) -> Task {
         let introduction = self.introduction(world);
         if let Some(first) = self.requests.first_mut() {

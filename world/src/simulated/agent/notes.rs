@@ -109,7 +109,6 @@ struct Made {
     answered: bool,
 }
 
-/// Everything known.
 #[derive(Debug, Clone, Default)]
 pub(in crate::simulated) struct Notes {
     pub(super) email: Option<String>,
