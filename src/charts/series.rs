@@ -1,4 +1,4 @@
-//! What rounds measured: the line through the best of each, its errors, and the other candidates.
+//! Line charts of what rounds measured: the line through the best of each, its errors, and the other candidates.
 
 use std::collections::BTreeMap;
 

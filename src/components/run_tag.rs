@@ -1,4 +1,4 @@
-//! What a run is doing, in a word or two.
+//! The status of a run, in a word or two.
 
 use leptos::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What closed rounds said: they never change, so each is scored once.
+//! Closed rounds: they never change, so each is scored once.
 
 use std::sync::Arc;
 

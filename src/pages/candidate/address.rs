@@ -1,4 +1,4 @@
-//! What of the page is part of its address: the prompt, the other side of the diff, the open trace.
+//! State in the page's address: the prompt, the other side of the diff, the open trace.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What the columns of a table are used as.
+//! Uses of a table's columns.
 
 use capo_core::study::Study;
 use capo_workloads::data::template;

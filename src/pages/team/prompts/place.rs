@@ -1,4 +1,4 @@
-//! What the parts of a prompt's page share.
+//! State that the parts of a prompt's page share.
 
 use capo_api::{PromptShown, Role};
 use leptos::prelude::*;

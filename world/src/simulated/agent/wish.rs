@@ -1,4 +1,4 @@
-//! What a customer wants, read from their words.
+//! Intents of customers, read from their words.
 
 /// The kinds of request a help desk knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What is for somebody else to do, or for nobody.
+//! Requests that are for somebody else to do, or for nobody.
 
 use serde_json::json;
 
