@@ -35,11 +35,7 @@ pub(crate) struct MasterFile(PathBuf);
 pub(crate) enum MasterError {
     /// Its file cannot be read or written.
     #[error("the master key {}: {source}", path.display())]
-    File {
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// It holds something else.
     #[error("the master key {}: {source}", path.display())]
     Key {

@@ -52,7 +52,6 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How a server is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
-    /// Where it listens.
     pub(crate) address: SocketAddr,
     /// Its database; a file in its folder without.
     pub(crate) database: Option<String>,
@@ -105,17 +104,11 @@ pub(crate) enum ServeError {
     #[error("the page: {0}")]
     Page(#[from] PageError),
     #[error("cannot listen on {address}: {source}; choose another address with --addr HOST:PORT")]
-    Listen {
-        address: SocketAddr,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Its master key.
+    Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Master(#[from] MasterError),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// What it counts.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
     /// A model that it serves.
@@ -148,7 +141,6 @@ pub(crate) enum ServeError {
     /// A password that is not taken.
     #[error("{0}")]
     Password(#[from] password::Weak),
-    /// Anything of the system.
     #[error("{0}")]
     System(#[from] io::Error),
 }

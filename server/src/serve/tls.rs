@@ -27,7 +27,6 @@ pub(crate) enum TlsError {
         /// What it was to hold.
         what: &'static str,
         path: PathBuf,
-        /// What the system says.
         source: io::Error,
     },
     /// One holds something else.

@@ -33,11 +33,7 @@ pub(crate) enum TrainingError {
     /// There are no such models.
     #[cfg(feature = "train")]
     #[error("--models {}: {source}", path.display())]
-    Models {
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Models { path: PathBuf, source: io::Error },
     #[cfg(feature = "train")]
     #[error("{0}")]
     System(#[from] io::Error),
