@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn every_unit_that_comes_with_capo_is_known() {
         let beginning = |kind: &Kind| Study::parse(kind.beginning, Format::Toml).unwrap().workload;
-        let table = |metric| {
+        let table = |metric: Value| {
             json!({ "kind": "table", "metric": [metric] })
                 .as_object()
                 .unwrap()

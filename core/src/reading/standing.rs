@@ -172,12 +172,8 @@ pub fn best_feasible(state: &RunState, standings: &Scores) -> Option<CandidateId
     let returned = state.finished().and_then(|finished| finished.best);
     let returned = returned.filter(|best| standings.get(best).is_some_and(|scored| scored.feasible));
     let best = || {
-        best_of(
-            standings
-                .values()
-                .map(AsRef::as_ref)
-                .filter(|scored| scored.feasible),
-        )
+        let scored = standings.values().map(|scored| &**scored);
+        best_of(scored.filter(|scored| scored.feasible))
     };
     returned.or_else(|| Some(best()?.candidate))
 }
