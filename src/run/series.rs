@@ -9,7 +9,6 @@ use capo_core::reading::metrics::{Aims, StudiedMetric};
 use capo_core::reading::standing::{Scored, Scores, Standings};
 use capo_core::run_state::RunState;
 use capo_core::score::{Limits, Multipliers};
-use indexmap::IndexMap;
 
 use super::closed::Closed;
 use super::rounds::{self, ScreenRound, on_screen, under_way, written_in};
