@@ -1,4 +1,4 @@
-//! Which servers a study calls, by origin: scheme, host and port, as browsers tell servers apart.
+//! Servers that a study calls, by origin: scheme, host and port, as browsers tell servers apart.
 
 use capo_core::address::Address;
 use capo_core::study::Study;

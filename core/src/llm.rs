@@ -1,4 +1,4 @@
-//! What the search asks of a language model, and what it gets back.
+//! Chat requests to a language model, and its responses.
 //!
 //! [`Llm`] is the only door to a model. It is usable on `wasm32` (futures are not `Send`), knows
 //! no provider, and speaks in the terms every chat API shares: messages, tools, usage. Providers

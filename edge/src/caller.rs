@@ -1,4 +1,5 @@
-//! Who asks: a program with a token, or a browser that has the token in a cookie, where no page reads it.
+//! Authentication at the edge: a program with a token, or a browser that has the token in a cookie, where no page reads
+//! it.
 
 use capo_api::{Credentials, Myself, Role};
 use capo_gateway::token;

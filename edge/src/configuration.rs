@@ -1,4 +1,4 @@
-//! What an operator says of members, projects and keys, in variables of the worker.
+//! Configuration of members, projects and keys, in variables of the worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;

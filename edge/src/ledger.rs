@@ -1,7 +1,7 @@
-//! What members, projects and keys have used, and what is set aside for requests under way: one Durable Object, in which
-//! one thing happens at a time, so that of two requests for the last cent the second sees what the first one took. It has
-//! how many of them may be under way, too, and how many runs; another of its kind counts the requests for which nothing is
-//! set aside.
+//! The ledger of what members, projects and keys have used, and of what is set aside for requests under way: one
+//! Durable Object, in which one thing happens at a time, so that of two requests for the last cent the second sees what
+//! the first one took. It has how many of them may be under way, too, and how many runs; another of its kind counts the
+//! requests for which nothing is set aside.
 
 use std::cell::RefCell;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Which runs may go on: of a member so many at a time, those first that were added first.
+//! Concurrency limits of runs: of a member so many at a time, those first that were added first.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the body of a request asks for, and what the gateway adds to it.
+//! Bodies of requests: what they ask for, and what the gateway adds.
 
 use capo_models::providers::Provider;
 use serde_json::{Map, Value, json};

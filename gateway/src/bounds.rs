@@ -1,4 +1,4 @@
-//! How often somebody may ask, as token buckets over a clock that the adapter reads, and how much at a time.
+//! Rate limits as token buckets over a clock that the adapter reads, and how much at a time.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! Who asks, and on whose account.
+//! The caller of the proxy, and on whose account.
 
 use http::header::{self, HeaderMap};
 

@@ -1,5 +1,5 @@
-//! Which HTTP headers are passed on. Lists say what may pass; everything else stays, above all credentials. And those that
-//! every answer of an adapter has.
+//! Allow-lists of the HTTP headers that are passed on. Lists say what may pass; everything else stays, above all
+//! credentials. And those that every answer of an adapter has.
 
 use capo_models::Secret;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};

@@ -1,4 +1,4 @@
-//! Which IP addresses are on the public internet, and which belong together.
+//! IP addresses: which are on the public internet, and which belong together.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,4 +1,4 @@
-//! What every request of a study's model carries, and what its provider refuses of that.
+//! Parameters of every request to a study's model, and what its provider refuses of them.
 
 use capo_core::llm::{ChatRequest, Message};
 use futures::FutureExt;

@@ -244,7 +244,6 @@ impl Client {
         asked(&self.asking, chat, &self.turns.borrow())
     }
 
-    /// One try.
     async fn attempt(
         &self,
         request: CompletionRequest,
@@ -272,8 +271,8 @@ impl Client {
     ) -> (Failure, CallUsage) {
         let usage = match failure.kind {
             FailureKind::Malformed => self.call_price.unreadable(asked_characters, &reply.body, seconds),
-            // The provider's own says that nothing was generated.
-            FailureKind::Timeout if failure.status.is_none() => {
+            // Whoever gave up waiting, here or in between, does not know what was generated; of a batch nothing was.
+            FailureKind::Timeout if self.endpoint.wire.batches().is_none() => {
                 self.call_price.unanswered(asked_characters, seconds)
             }
             _ => CallUsage {

@@ -1,4 +1,4 @@
-//! Who answers: providers over HTTP and in this process, retries, rate limits and prices.
+//! Language models: providers over HTTP and in this process, retries, rate limits and prices.
 //!
 //! [`build`] turns the `[models.ROLE]` tables of a study ([`ModelSpec`]) into [`Models`]: one
 //! [`Llm`](capo_core::llm::Llm) for each role. Providers are listed in [`providers`]; each is one

@@ -1,4 +1,4 @@
-//! How many calls may be under way at one endpoint: additive increase, multiplicative decrease.
+//! The concurrency limit of calls at one endpoint: additive increase, multiplicative decrease.
 //!
 //! The limit starts at its upper bound. An answer that came while the limit was in use raises it
 //! by 1/limit (so by one for a full round of answers); a request to slow down makes it half of it, or of what was under

@@ -1,4 +1,4 @@
-//! Who opens models whose weights are on this machine.
+//! Local models, whose weights are on this machine, and who opens them.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! How fast a run goes, which is a matter of its models.
+//! The pace of a run, which is a matter of its models.
 
 use capo_core::arena::RunOptions;
 use capo_core::llm::Role;

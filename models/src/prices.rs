@@ -1,4 +1,4 @@
-//! What tokens cost: the shipped table, a user's own, and the sum for one call.
+//! Prices of tokens: the shipped table, a user's own, and the sum for one call.
 
 use capo_core::study::read_toml;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! How hard a model thinks, in its provider's terms.
+//! Reasoning effort, in its provider's terms.
 
 use rig_core::catalog::{Catalog, ModelSpec as Known};
 use rig_core::completion::Reasoning;

@@ -1,4 +1,4 @@
-//! Who a run asks, and who answers for them.
+//! The roles of a run, and the models that answer for them.
 
 use std::rc::Rc;
 

@@ -59,7 +59,6 @@ pub(crate) fn check_written(role: Role, spec: &ModelSpec) -> Result<(), String> 
 
 /// A header as a study writes it.
 pub(crate) enum Header<'a> {
-    /// Its value.
     Written(HeaderValue),
     /// The variable that holds its value.
     Variable(&'a str),

@@ -1,4 +1,4 @@
-//! How far rewrites and steps agree with the gradient that they are drawn by \[Rewrite Alignment\].
+//! Alignment of rewrites and steps with the gradient of the surrogate \[Rewrite Alignment\].
 //!
 //! The paper's surrogate (`eq:reinforce_alignment_surrogate`) is L = Σ_e (J_e − b) log π_θ(p_e⁺ | z, ctx_e), with the children p_e⁺ of round t, their J_e
 //! under λ_t and the policy θ = θ_t that drew them. Of each parent → child pair e three numbers are taken, whose

@@ -1,4 +1,4 @@
-//! Where policies run: `--device cpu|wgpu[:N]|cuda[:N]|auto`, and `cuda:N,M` where several learn together.
+//! Devices that policies run on: `--device cpu|wgpu[:N]|cuda[:N]|auto`, and `cuda:N,M` where several learn together.
 
 use std::fmt;
 use std::str::FromStr;

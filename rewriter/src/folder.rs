@@ -1,4 +1,4 @@
-//! Where a policy lies: a model, an adapter beside one, a checkpoint or a whole training, by one name.
+//! Folders of policies: a model, an adapter beside one, a checkpoint or a whole training, by one name.
 
 use std::path::{Path, PathBuf};
 

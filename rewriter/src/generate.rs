@@ -1,4 +1,4 @@
-//! Answers to a batch of prompts.
+//! Autoregressive generation: answers to a batch of prompts, token by token.
 
 use burn_tensor::{FloatDType, Tensor};
 use rayon::prelude::*;

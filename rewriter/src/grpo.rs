@@ -1,6 +1,6 @@
-//! Group-relative policy optimisation [Shao et al., DeepSeekMath, arXiv 2402.03300] and its kin:
-//! the normalisations of DAPO [Yu et al., arXiv 2503.14476] and Dr. GRPO [Liu et al., arXiv
-//! 2503.20783], ratios over sequences [Zheng et al., GSPO, arXiv 2507.18071].
+//! Advantages and losses of group-relative policy optimisation (GRPO) [Shao et al., DeepSeekMath, arXiv 2402.03300] and
+//! its kin: the normalisations of DAPO [Yu et al., arXiv 2503.14476] and Dr. GRPO [Liu et al., arXiv 2503.20783],
+//! ratios over sequences [Zheng et al., GSPO, arXiv 2507.18071].
 
 use burn_tensor::backend::Backend;
 use burn_tensor::{DType, Tensor, TensorData};

@@ -1,4 +1,4 @@
-//! How much memory the process has needed.
+//! Peak memory of the process.
 
 /// The most main memory that this process has had at a time, in bytes; none where the system does not tell.
 ///

@@ -1,4 +1,4 @@
-//! How likely a policy is to write given tokens.
+//! Log-probabilities of given tokens under a policy, with entropies.
 
 use burn_tensor::{FloatDType, Tensor};
 

@@ -1,4 +1,4 @@
-//! What is said on standard error: lines for people, or JSON, above what moves there.
+//! Standard error: lines for people, or JSON, above what moves there.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! What a study reads beside itself, which nothing is to be written over; of a folder of data that the study itself lies in,
-//! that is left to whoever names a file there.
+//! Files that a study reads beside itself, which nothing is to be written over; of a folder of data that the study
+//! itself lies in, that is left to whoever names a file there.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What may be written to a terminal.
+//! Text made harmless for a terminal: control characters, escape sequences; its width and encoding.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! What the page's thread pays to draw a run that goes on: the overview of a journal every so many
+//! Cost on the page's thread of drawing a run that goes on: the overview of a journal every so many
 //! lines, followed from change to change and, beside it, made anew. The page must answer within 50 ms.
 //!
 //! `cargo bench -p capo-web --bench overview -- JOURNAL`, with the path of a journal that

@@ -11,9 +11,7 @@ use super::{
 /// The ticks of a vertical value axis, with horizontal rules where a plot has no sides.
 #[component]
 pub fn ValueAxis(
-    /// The range.
-    #[prop(into)]
-    range: Signal<Range>,
+    #[prop(into)] range: Signal<Range>,
     /// How ticks are written.
     #[prop(into)]
     unit: Signal<Unit>,
@@ -55,9 +53,7 @@ pub fn ValueAxis(
 /// The ticks of a horizontal value axis, with its title below.
 #[component]
 pub fn WidthAxis(
-    /// The range.
-    #[prop(into)]
-    range: Signal<Range>,
+    #[prop(into)] range: Signal<Range>,
     /// How ticks are written.
     unit: Unit,
     /// The title, below.
@@ -95,9 +91,7 @@ pub fn WidthAxis(
 /// The rounds below a plot.
 #[component]
 pub fn RoundAxis(
-    /// The rounds.
-    #[prop(into)]
-    rounds: Signal<Rounds>,
+    #[prop(into)] rounds: Signal<Rounds>,
     /// The size of the plot.
     #[prop(into)]
     size: Signal<Size>,
@@ -130,9 +124,7 @@ pub fn RoundAxis(
 /// The dotted line after the last closed round: right of it lies the future. Nothing when the run is over.
 #[component]
 pub fn NowLine(
-    /// The rounds.
-    #[prop(into)]
-    rounds: Signal<Rounds>,
+    #[prop(into)] rounds: Signal<Rounds>,
     /// The last closed round of a run that goes on.
     #[prop(into)]
     now: Signal<Option<u32>>,

@@ -67,7 +67,6 @@ pub fn Figure(
     /// The same data as a table.
     #[prop(into)]
     table: Signal<TableData>,
-    /// The charts.
     children: Children,
 ) -> impl IntoView {
     let id = move || format!("plate-{}", letter.get());
@@ -103,9 +102,7 @@ pub fn Figure(
 /// The table that stands for a chart, drawn once it is opened.
 #[component]
 pub fn AsTable(
-    /// The data.
-    #[prop(into)]
-    table: Signal<TableData>,
+    #[prop(into)] table: Signal<TableData>,
     /// What the table shows, for those who hear it.
     #[prop(into)]
     name: Signal<String>,

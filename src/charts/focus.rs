@@ -1,4 +1,4 @@
-//! Where the focus of a chart goes.
+//! Keyboard focus in charts.
 
 use wasm_bindgen::JsCast;
 use web_sys::Element;

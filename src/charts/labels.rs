@@ -130,11 +130,7 @@ pub fn arranged(wanted: Vec<Wanted>, mut taken: Vec<Space>, size: Size) -> Vec<L
 
 /// Labels that change with their chart.
 #[component]
-pub fn Labels(
-    /// The labels.
-    #[prop(into)]
-    labels: Signal<Vec<Label>>,
-) -> impl IntoView {
+pub fn Labels(#[prop(into)] labels: Signal<Vec<Label>>) -> impl IntoView {
     move || labels.get().into_iter().map(Label::draw).collect_view()
 }
 

@@ -98,7 +98,6 @@ pub fn Chart(
     /// Called with the id of a point that Enter or a click opens.
     #[prop(optional_no_strip)]
     on_open: Option<Callback<String>>,
-    /// The plots.
     children: Children,
 ) -> impl IntoView {
     let chart = NodeRef::<Div>::new();

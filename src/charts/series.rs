@@ -1,4 +1,4 @@
-//! What rounds measured: the line through the best of each, its errors, and the other candidates.
+//! Line charts of what rounds measured: the line through the best of each, its errors, and the other candidates.
 
 use std::collections::BTreeMap;
 
@@ -70,9 +70,7 @@ pub struct Segment {
 /// Lines that update in place.
 #[component]
 pub fn Segments(
-    /// The lines.
-    #[prop(into)]
-    segments: Signal<Vec<Segment>>,
+    #[prop(into)] segments: Signal<Vec<Segment>>,
     /// The class that sets their voice.
     class: &'static str,
 ) -> impl IntoView {

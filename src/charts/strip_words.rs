@@ -1,4 +1,4 @@
-//! What a constraint strip says: its marks with their sentences, its table, and the words in its plot.
+//! Words of a constraint strip: its marks with their sentences, its table, and the words in its plot.
 
 use super::{
     figure::TableData,

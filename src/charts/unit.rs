@@ -1,4 +1,4 @@
-//! What a measured value is counted in, as the charts write it.
+//! Units of measured values, as the charts write them.
 
 use crate::format::{self, Quantity};
 

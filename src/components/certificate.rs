@@ -1,4 +1,4 @@
-//! What a test said of a prompt, constraint by constraint.
+//! The table of a certificate: what a test said of a prompt, constraint by constraint.
 
 use capo_core::certificate::{Certificate, Finding, Verdict};
 use leptos::prelude::*;

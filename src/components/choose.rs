@@ -22,7 +22,6 @@ pub fn Choose(
     /// Whether none may be chosen now.
     #[prop(optional)]
     disabled: Signal<bool>,
-    /// Takes them.
     chosen: Callback<Vec<File>>,
 ) -> impl IntoView {
     let input = NodeRef::<Input>::new();

@@ -7,7 +7,6 @@ use crate::diff::{Change, PromptDiff, Segment};
 /// What was taken out struck through, what was added underlined.
 #[component]
 pub fn DiffText(
-    /// The difference.
     diff: PromptDiff,
     /// Which of its parts are left out, so that one of the two texts stands alone.
     #[prop(optional, into)]

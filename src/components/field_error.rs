@@ -1,4 +1,4 @@
-//! What is wrong with what was typed.
+//! Errors of form fields: what is wrong with what was typed.
 
 use leptos::prelude::*;
 

@@ -92,7 +92,6 @@ impl Glossary {
 /// A word of the field where it stands: its meaning on hover and focus, and in the glossary when it is pressed.
 #[component]
 pub fn Term(
-    /// Which.
     word: Word,
     /// As it is written here, if it is written otherwise.
     #[prop(optional)]

@@ -1,4 +1,4 @@
-//! Where the focus goes when a region of the page opens and closes.
+//! Keyboard focus when a region of the page opens and closes.
 
 use leptos::html::ElementType;
 use leptos::prelude::*;

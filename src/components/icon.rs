@@ -10,9 +10,7 @@ pub const PAUSE: &str = "M2 1h3v10H2zM7 1h3v10H7z";
 /// A drawing, twelve units wide and high, beside the words of a button.
 #[component]
 pub fn Icon(
-    /// Its path.
-    #[prop(into)]
-    path: Signal<&'static str>,
+    #[prop(into)] path: Signal<&'static str>,
     /// The width of the path's line where it is not filled.
     #[prop(optional)]
     stroke: Option<&'static str>,

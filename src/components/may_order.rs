@@ -1,4 +1,4 @@
-//! Who may tell a run of the server something.
+//! Permission to tell a run of the server something.
 
 use capo_api::Role;
 use leptos::prelude::*;

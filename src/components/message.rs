@@ -29,9 +29,7 @@ pub fn Message(
 pub fn TryAgain(
     /// Why, in a sentence.
     what: String,
-    /// Tries again.
-    #[prop(into)]
-    again: Callback<()>,
+    #[prop(into)] again: Callback<()>,
 ) -> impl IntoView {
     view! {
         <Message what>

@@ -1,4 +1,4 @@
-//! What moves by itself.
+//! Animation by timers, and the wish for less motion.
 
 use std::time::Duration;
 

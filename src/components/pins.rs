@@ -134,10 +134,7 @@ fn words(card: Card) -> impl IntoView {
 
 /// The pinned prompts, and two of them word by word; it lasts when cards are closed.
 #[component]
-pub fn PinnedPrompts(
-    /// Which.
-    pins: Pins,
-) -> impl IntoView {
+pub fn PinnedPrompts(pins: Pins) -> impl IntoView {
     let title = StoredValue::new(unique_id("pinned"));
     let pinned = move || pins.pinned.get();
     let said = move || {

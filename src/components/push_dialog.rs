@@ -23,10 +23,7 @@ enum Pushed {
 
 /// A button that pushes a run which rests here, for who may run studies in a project.
 #[component]
-pub fn PushToTeam(
-    /// Which run.
-    run: Run,
-) -> impl IntoView {
+pub fn PushToTeam(run: Run) -> impl IntoView {
     let runs = expect_context::<Runs>();
     let team = expect_context::<Team>();
     let node = NodeRef::<Dialog>::new();

@@ -1,4 +1,4 @@
-//! Where the keyboard's focus goes when its button goes: a browser drops it, and the next Tab would begin at the
+//! Keyboard focus after its button goes: a browser drops it, and the next Tab would begin at the
 //! top of the page.
 
 use std::time::Duration;

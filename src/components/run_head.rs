@@ -10,10 +10,7 @@ use crate::studies;
 
 /// The run's name and state, what it is about, and the second level of navigation.
 #[component]
-pub fn RunHead(
-    /// Which run.
-    run: Run,
-) -> impl IntoView {
+pub fn RunHead(run: Run) -> impl IntoView {
     let name = move || {
         run.record
             .with(|record| record.as_ref().map(|record| record.name.clone()))

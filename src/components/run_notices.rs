@@ -1,4 +1,4 @@
-//! What a person must know about a run before anything else.
+//! Notices of a run: what a person must know before anything else.
 
 use capo_core::journal::Status;
 use leptos::prelude::*;

@@ -1,4 +1,4 @@
-//! What a run is doing, in a word or two.
+//! The status of a run, in a word or two.
 
 use leptos::prelude::*;
 
@@ -8,10 +8,7 @@ use crate::storage::is_report;
 
 /// The state of a run in this tab, or how it ended.
 #[component]
-pub fn RunTag(
-    /// Which run.
-    run: Run,
-) -> impl IntoView {
+pub fn RunTag(run: Run) -> impl IntoView {
     let on_server = run.is_on_server();
     move || match run.phase.get() {
         Phase::Running if on_server => view! { <span class="live">"running on the server"</span> }.into_any(),

@@ -7,10 +7,7 @@ use crate::format::{Moment, NOTHING};
 
 /// A moment of RFC 3339, which stands as it is in the title.
 #[component]
-pub fn When(
-    /// The moment.
-    at: String,
-) -> impl IntoView {
+pub fn When(at: String) -> impl IntoView {
     let shown = date_and_time(&Date::new(&at.as_str().into()));
     view! {
         <time class="nw" datetime=at.clone() title=at>

@@ -9,7 +9,6 @@ use crate::team::Team;
 pub fn Workplace(
     /// The id of the field.
     id: &'static str,
-    /// Its name.
     label: &'static str,
     /// The name of the project that is chosen.
     project: RwSignal<Option<String>>,

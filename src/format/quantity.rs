@@ -41,21 +41,29 @@ impl Quantity {
     /// assert_eq!(Quantity::of(&MetricSpec::cost("latency", "seconds", "")), Quantity::Seconds);
     /// ```
     pub fn of(spec: &MetricSpec) -> Self {
+        Self::known(spec).unwrap_or(Self::Ratio)
+    }
+
+    /// The same; none of a unit that is known of nothing but somebody's own metric.
+    fn known(spec: &MetricSpec) -> Option<Self> {
         let unit = spec.unit.trim().to_lowercase();
         if is_shown_as_share(spec) {
-            return Self::Rate;
+            return Some(Self::Rate);
         }
         // An agent of somebody's own may call "rate" what has no bound.
         let within_one = spec.max.is_some_and(|max| max <= 1.0);
-        match unit.as_str() {
+        let quantity = match unit.as_str() {
             "rate" | "share" | "fraction" if within_one => Self::Rate,
             "seconds" | "second" | "s" => Self::Seconds,
             "us dollars" | "dollars" | "usd" | "$" => Self::Dollars,
             "characters" | "graphemes" | "bytes" | "tokens" => Self::Many,
             "words" | "lines" => Self::Several,
             _ if spec.name == PROMPT_LENGTH || unit.starts_with("thousand ") => Self::Thousands,
-            _ => Self::Ratio,
-        }
+            "hundred characters" => Self::Ratio,
+            unit if unit.starts_with("share of ") || unit.ends_with(" per dialogue") => Self::Ratio,
+            _ => return None,
+        };
+        Some(quantity)
     }
 
     /// Decimals of a value as shown.
@@ -249,7 +257,13 @@ fn is_shown_as_share(spec: &MetricSpec) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use capo_core::study::{Format, Study, Table};
+    use capo_workloads::files::MemoryFiles;
+    use capo_workloads::{Declared, Kind};
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::schemas;
 
     fn of(name: &str, unit: &str, max: Option<f64>) -> Quantity {
         Quantity::of(&MetricSpec {
@@ -274,6 +288,50 @@ mod tests {
             ("length", "words", None, Quantity::Several),
         ] {
             assert_eq!(of(name, unit, max), expected, "{name} in {unit}");
+        }
+    }
+
+    /// Settings of each type and unit of metric that a table can declare.
+    fn declarable() -> Vec<Value> {
+        let types = &schemas::workload("table")["properties"]["metric"]["items"]["oneOf"];
+        let of_type = |of: &Value| {
+            let keys = of["required"].as_array().unwrap().iter();
+            let value = |key: &str| match &of["properties"][key] {
+                text if text["type"] == "string" => json!(text["const"].as_str().unwrap_or("a")),
+                truth if truth["type"] == "boolean" => json!(true),
+                _ => json!({}),
+            };
+            let least: Value = keys
+                .map(|key| (key.as_str().unwrap(), value(key.as_str().unwrap())))
+                .collect();
+            let units = of["properties"]["unit"]["oneOf"].as_array();
+            let mut metrics = vec![least.clone()];
+            for unit in units.into_iter().flatten() {
+                metrics.push(least.clone());
+                metrics.last_mut().unwrap()["unit"] = unit["const"].clone();
+            }
+            metrics
+        };
+        types.as_array().unwrap().iter().flat_map(of_type).collect()
+    }
+
+    #[test]
+    fn every_unit_that_comes_with_capo_is_known() {
+        let beginning = |kind: &Kind| Study::parse(kind.beginning, Format::Toml).unwrap().workload;
+        let table = |metric: Value| {
+            json!({ "kind": "table", "metric": [metric] })
+                .as_object()
+                .unwrap()
+                .clone()
+        };
+        let tables: Vec<Table> = declarable().into_iter().map(table).collect();
+        assert!(tables.len() > 20, "{tables:?}");
+        for workload in KINDS.iter().map(beginning).chain(tables) {
+            let built = || capo_workloads::build(&workload, &MemoryFiles::new(), 0).unwrap();
+            let declared = capo_workloads::declared(&workload).unwrap_or_else(|| Declared::of(&built()));
+            for spec in declared.metrics {
+                assert!(Quantity::known(&spec).is_some(), "{} in {}", spec.name, spec.unit);
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the keys of a study file are called on screen.
+//! Labels on screen of the keys of a study file.
 
 /// What a key is called on screen.
 pub fn setting(key: &str) -> String {

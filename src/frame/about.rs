@@ -1,4 +1,4 @@
-//! What each page shows, in a sentence or two.
+//! Descriptions of pages, in a sentence or two.
 
 /// Of the page at this path below the site's.
 pub(super) fn about(page: &str) -> &'static str {

@@ -1,4 +1,4 @@
-//! Which page an address names.
+//! Routes: which page an address names.
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;

@@ -1,4 +1,4 @@
-//! What is shown when the page's own module ends by a defect.
+//! The screen after a panic: shown when the page's own module ends by a defect.
 
 use std::panic::{PanicHookInfo, set_hook};
 

@@ -20,7 +20,7 @@ pub enum Kind {
     Journal,
     /// A study.
     Study,
-    /// Rows.
+    /// A table of examples.
     Table,
     /// Nothing that this page reads.
     Unknown,

@@ -1,4 +1,4 @@
-//! Where the focus goes when the address changes: routes change without the browser loading a page, so
+//! Keyboard focus when the address changes: routes change without the browser loading a page, so
 //! it moves the focus nowhere by itself.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What stands below all pages.
+//! The footer of all pages.
 
 use leptos::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What is on its way to New study.
+//! Handover of a study from another page to New study.
 
 use leptos::prelude::*;
 use web_sys::File;

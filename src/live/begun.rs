@@ -1,4 +1,4 @@
-//! What a run was started with, from which another one is set up.
+//! The study and the data that a run was started with, from which another one is set up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

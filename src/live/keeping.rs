@@ -1,4 +1,4 @@
-//! What this browser keeps of a run of the server, and which tab does.
+//! Mirrors in this browser of runs of the server, and which tab keeps them.
 
 use capo_api::{RunDetail, RunShown};
 use capo_core::study::{Format, Study};

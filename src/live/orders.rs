@@ -1,4 +1,4 @@
-//! What a person tells a run of the server.
+//! Orders to a run of the server.
 
 use capo_api::{RunOrder, Title, journal_path};
 use capo_core::journal::SteerEvent;

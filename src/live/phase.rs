@@ -1,4 +1,4 @@
-//! What a run is doing in this tab.
+//! Phases of a run in this tab.
 
 use capo_core::journal::Status;
 

@@ -1,4 +1,4 @@
-//! Which keys a study sends, and where: a key goes to the server that it was typed for, and to no
+//! Keys that a study sends, and where: a key goes to the server that it was typed for, and to no
 //! other.
 
 use capo_core::llm::Role;

@@ -1,4 +1,4 @@
-//! What the server tells of a run as it goes on, by Server-Sent Events.
+//! Server-Sent Events of a run as it goes on.
 
 use capo_api::{RunShown, event, events_path};
 use capo_models::Wait;

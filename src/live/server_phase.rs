@@ -1,4 +1,4 @@
-//! Where a run of the server stands, as screens say it, and how far the lines known here go.
+//! Phases of a run of the server, as screens say it, and how far the lines known here go.
 
 use capo_api::{RunStage, RunWish};
 

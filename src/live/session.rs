@@ -1,4 +1,4 @@
-//! What a person tells a run to do.
+//! Control of a run from the page: start, pause, resume, stop, steer.
 
 use std::rc::Rc;
 

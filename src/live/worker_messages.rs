@@ -1,4 +1,4 @@
-//! What a run's worker reports, line by line into the fold.
+//! Reports of a run's worker, line by line into the fold.
 
 use std::rc::Rc;
 

@@ -1,20 +1,19 @@
-//! What closed rounds said: they never change, so each is scored once.
+//! Closed rounds: they never change, so each is scored once.
 
 use std::sync::Arc;
 
-use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::journal::RoundEvent;
 use capo_core::reading::examples::Examples;
 use capo_core::reading::in_force;
 use capo_core::reading::metrics::Aims;
-use capo_core::reading::standing::{Scored, Scores, better};
+use capo_core::reading::standing::{Scored, Scores, best_of};
 use capo_core::run_state::RunState;
 use capo_core::score::Limits;
 use indexmap::IndexMap;
 
 use super::rounds::on_screen;
-use super::series::{Leading, PoolPlace, RoundPoint};
+use super::series::{PoolPlace, RoundPoint};
 
 /// The closed rounds of a run that goes on.
 #[derive(Debug, Default)]
@@ -78,14 +77,14 @@ impl Closed {
         points.push(RoundPoint {
             round: on_screen(closed.round),
             best: closed.best.clone(),
-            leading: leading(&best),
+            leading: Scored::averaged(&best),
             others: scored
                 .values()
                 .filter(|scored| !closed.best.contains(&scored.candidate))
                 .cloned()
                 .collect(),
             pool: closed.retained.iter().map(place).collect(),
-            best_feasible: best_of(self.known.values()),
+            best_feasible: best_of(self.known.values().filter(|scored| scored.feasible)).cloned(),
         });
         self.limits.push(limits);
     }
@@ -96,7 +95,7 @@ fn seed_point(seed: &Scored) -> RoundPoint {
     RoundPoint {
         round: 0,
         best: vec![seed.candidate],
-        leading: leading(&[seed]),
+        leading: Some(seed.clone()),
         others: Vec::new(),
         pool: vec![PoolPlace {
             candidate: seed.candidate,
@@ -104,37 +103,4 @@ fn seed_point(seed: &Scored) -> RoundPoint {
         }],
         best_feasible: seed.feasible.then(|| seed.clone()),
     }
-}
-
-fn best_of<'a>(known: impl Iterator<Item = &'a Scored>) -> Option<Scored> {
-    known
-        .filter(|scored| scored.feasible)
-        .reduce(|best, next| if better(next, best) { next } else { best })
-        .cloned()
-}
-
-fn leading(best: &[&Scored]) -> Option<Leading> {
-    let first = best.first()?;
-    let mean = |pick: &dyn Fn(&Scored) -> Option<Estimate>| {
-        let estimates: Vec<Estimate> = best.iter().filter_map(|scored| pick(scored)).collect();
-        let share = estimates.len() as f64;
-        Estimate {
-            mean: estimates.iter().map(|estimate| estimate.mean).sum::<f64>() / share,
-            standard_error: estimates
-                .iter()
-                .map(|estimate| estimate.standard_error)
-                .sum::<f64>()
-                / share,
-            n: estimates.iter().map(|estimate| estimate.n).min().unwrap_or(0),
-        }
-    };
-    let cost = |name: &String| {
-        let estimate = mean(&|scored| scored.costs.get(name).copied());
-        (name.clone(), estimate)
-    };
-    Some(Leading {
-        objective: mean(&|scored| Some(scored.objective)),
-        costs: first.costs.keys().map(cost).collect(),
-        feasible: first.feasible,
-    })
 }

@@ -76,13 +76,10 @@ impl Heat {
             .collect();
         // Stable: equals stay in the split's order.
         examples.sort_by(|a, b| (sign * solved(a.0)).total_cmp(&(sign * solved(b.0))));
-        let row = |(candidate, values): (&CandidateId, Vec<Option<f64>>)| {
-            let known: Vec<f64> = values.iter().copied().flatten().collect();
-            Row {
-                candidate: *candidate,
-                estimate: Estimate::of(&known),
-                values: examples.iter().map(|(place, _)| values[*place]).collect(),
-            }
+        let row = |(candidate, values): (&CandidateId, Vec<Option<f64>>)| Row {
+            candidate: *candidate,
+            estimate: measured::so_far(state, candidate, metric, &whole),
+            values: examples.iter().map(|(place, _)| values[*place]).collect(),
         };
         let rows = candidates.iter().zip(shown).map(row).collect();
         Self {

@@ -1,4 +1,4 @@
-//! What screens say about a run, read off the fold over its journal.
+//! Words and tables of screens about a run, read off the fold over its journal.
 //!
 //! Rounds on screen: 0 is the seed prompt, written "seed"; round *r* is what the run knew after the
 //! journal's `round` number *r* − 1 ([`rounds`]). A multiplier drawn over round *r* is the one used

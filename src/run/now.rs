@@ -1,4 +1,4 @@
-//! What a run is doing at this moment.
+//! Activity of a run at this moment.
 
 use capo_core::reading::measured::Progress;
 use capo_core::reading::phase::Phase;

@@ -172,12 +172,9 @@ impl<'a> Builder<'a> {
     }
 
     fn estimates(&self, id: CandidateId, scored: Option<&Scored>) -> IndexMap<String, Estimate> {
-        let so_far = |metric: &StudiedMetric| {
-            let values = measured::values(self.state, &id, metric, &self.examples);
-            Estimate::of(&values.into_iter().flatten().collect::<Vec<_>>())
-        };
-        let of = |metric: &StudiedMetric| {
-            scored.map_or_else(|| so_far(metric), |scored| scored.estimate(metric).copied())
+        let of = |metric: &StudiedMetric| match scored {
+            Some(scored) => scored.estimate(metric).copied(),
+            None => measured::so_far(self.state, &id, metric, &self.examples),
         };
         let metrics = self.aims.iter();
         metrics

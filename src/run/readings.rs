@@ -1,4 +1,4 @@
-//! What a figure says, in a sentence or two.
+//! Captions of figures, in a sentence or two.
 
 use capo_core::reading::in_force;
 use capo_core::reading::metrics::{self, Part};

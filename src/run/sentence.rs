@@ -10,7 +10,7 @@ use crate::format;
 /// A part of a sentence that is shown in its own way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Words.
+    /// Plain text.
     Text(String),
     /// A prompt, by its id.
     Prompt(CandidateId),

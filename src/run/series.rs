@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::methods;
 use capo_core::reading::in_force;
-use capo_core::reading::metrics::{Aims, Part, StudiedMetric};
+use capo_core::reading::metrics::{Aims, StudiedMetric};
 use capo_core::reading::standing::{Scored, Scores, Standings};
 use capo_core::run_state::RunState;
 use capo_core::score::{Limits, Multipliers};
-use indexmap::IndexMap;
 
 use super::closed::Closed;
 use super::rounds::{self, ScreenRound, on_screen, under_way, written_in};
@@ -44,36 +42,14 @@ pub struct RoundPoint {
     pub round: ScreenRound,
     /// P_best, the best by J; the seed itself in round 0.
     pub best: Vec<CandidateId>,
-    /// Mean over P_best; `None` when there is none.
-    pub leading: Option<Leading>,
+    /// P_best as one; `None` when there is none.
+    pub leading: Option<Scored>,
     /// Every other prompt of the round's expanded pool.
     pub others: Vec<Scored>,
     /// The pool after the round, best first: whether each is feasible.
     pub pool: Vec<PoolPlace>,
     /// The best feasible prompt up to this round, judged by this round's thresholds.
     pub best_feasible: Option<Scored>,
-}
-
-/// The best by J of a round; when several move the multipliers, their mean, and the mean of their
-/// standard errors, which that of the mean does not exceed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Leading {
-    /// R.
-    pub objective: Estimate,
-    /// C by metric.
-    pub costs: IndexMap<String, Estimate>,
-    /// Whether the first of them is feasible.
-    pub feasible: bool,
-}
-
-impl Leading {
-    /// The estimate of the study's objective or of one of its constraints.
-    pub fn estimate(&self, metric: &StudiedMetric) -> Option<&Estimate> {
-        match metric.part {
-            Part::Objective => Some(&self.objective),
-            Part::Constraint { .. } | Part::Measured => self.costs.get(metric.name()),
-        }
-    }
 }
 
 /// A place of the pool.

@@ -1,4 +1,4 @@
-//! How a prompt came to be: every rewrite on the way from where its search began.
+//! The history of a prompt: every rewrite on the way from where its search began.
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::Origin;

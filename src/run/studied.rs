@@ -1,4 +1,4 @@
-//! How the metrics of a study are shown.
+//! Formats of a study's metrics on screens.
 
 use capo_core::metric::PROMPT_LENGTH;
 use capo_core::reading::metrics::{Part, StudiedMetric};

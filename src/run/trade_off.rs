@@ -1,10 +1,10 @@
-//! Which prompt of a finished run is the best under other thresholds.
+//! Trade-offs: the best prompt of a finished run under other thresholds.
 
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::reading::examples::Examples;
 use capo_core::reading::metrics::{Aims, StudiedMetric};
-use capo_core::reading::standing::{Scored, better};
+use capo_core::reading::standing::{Scored, best_of};
 use capo_core::reading::{in_force, measured};
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
@@ -56,8 +56,7 @@ impl TradeOff {
     /// The prompt of the highest objective that keeps these thresholds, one for each constraint in order. A study may choose
     /// with more caution.
     pub fn best(&self, thresholds: &[f64]) -> Option<&Scored> {
-        let kept = self.keeping(thresholds, None);
-        kept.reduce(|best, next| if better(next, best) { next } else { best })
+        best_of(self.keeping(thresholds, None))
     }
 
     /// The prompts that are the best one as the threshold of the constraint at `moved` rises from nothing and the others

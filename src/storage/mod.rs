@@ -1,4 +1,4 @@
-//! What this browser keeps: runs with their journals, in IndexedDB.
+//! Storage of this browser: runs with their journals, in IndexedDB.
 //!
 //! A journal lies in two stores side by side, `lines` whole and `slim` without traces: a run is
 //! opened from the slim lines, which are a tenth of its size, and a trace is read when somebody

@@ -1,4 +1,4 @@
-//! What a person asks of the server, one request at a time.
+//! Requests of a person to the server, one at a time.
 
 use capo_api::ClientError;
 use leptos::prelude::*;

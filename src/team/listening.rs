@@ -1,4 +1,4 @@
-//! What the server tells as it happens, by Server-Sent Events.
+//! Server-Sent Events of the team server as things happen.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What stands behind the page, and who is signed in.
+//! The server behind the page, and who is signed in.
 
 use capo_api::{About, Client, ClientError, Myself, ProjectShown, Role};
 use leptos::prelude::*;

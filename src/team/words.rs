@@ -1,4 +1,4 @@
-//! What the server's words are on screen.
+//! Words on screen for those of the server.
 
 use capo_api::{Role, Scope};
 

@@ -1,4 +1,4 @@
-//! What is encrypted in the vault: keys with where they go.
+//! The vault's encrypted content: keys with where they go.
 
 use std::collections::BTreeMap;
 

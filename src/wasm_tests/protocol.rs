@@ -1,4 +1,4 @@
-//! What the page and its workers tell each other survives the way there.
+//! Serialisation of messages between the page and its workers survives the way there.
 
 #![cfg(target_arch = "wasm32")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]

@@ -1,4 +1,4 @@
-//! What a real browser keeps: journals, records, files. Run in headless Chromium.
+//! Storage of a real browser: journals, records, files. Run in headless Chromium.
 
 #![cfg(target_arch = "wasm32")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]

@@ -1,4 +1,4 @@
-//! What a workload measures, for the form that sets it up.
+//! Metrics and examples of a workload, for the form that sets it up.
 
 use std::rc::Rc;
 

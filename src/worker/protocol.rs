@@ -1,4 +1,4 @@
-//! What the page and its workers tell each other.
+//! Messages between the page and its workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ pub enum Order {
     },
     /// Change something at the next round boundary.
     Steer {
-        /// What.
+        /// The change.
         change: SteerEvent,
     },
     /// Take back thresholds and multipliers that wait for the next round boundary.
@@ -164,7 +164,7 @@ pub enum Order {
         ticket: u64,
         /// Table of the model as in a study, as JSON.
         table: serde_json::Value,
-        /// For whom.
+        /// The role that the model answers for.
         role: Role,
         /// The keys it needs.
         keys: Keys,

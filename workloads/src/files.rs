@@ -1,4 +1,4 @@
-//! Where data files come from.
+//! Sources of data files.
 //!
 //! Workloads read files through [`Files`], so the same code runs natively, where the implementor
 //! reads a disk, and in the browser, where a page holds the files a person chose.

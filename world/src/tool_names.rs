@@ -1,4 +1,4 @@
-//! What the help desk's tools are called: as the desk offers them and its agent calls them.
+//! Names of the help desk's tools: as the desk offers them and its agent calls them.
 
 pub(crate) const VERIFY_IDENTITY: &str = "verify_identity";
 pub(crate) const GET_ACCOUNT: &str = "get_account";

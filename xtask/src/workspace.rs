@@ -46,7 +46,6 @@ pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     /// Where cargo puts what it builds.
     pub(crate) target: PathBuf,
-    /// The members.
     pub(crate) packages: Vec<Package>,
 }
 

@@ -1,4 +1,4 @@
-//! Which study a journal is one of.
+//! Identity of a run in its journal, and the study it is one of.
 
 use serde_json::{Map, Value};
 

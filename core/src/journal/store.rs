@@ -1,4 +1,4 @@
-//! Where a journal's lines lie.
+//! Stores of journal lines.
 
 use futures::future::LocalBoxFuture;
 

@@ -1,4 +1,4 @@
-//! What was in force in a round: thresholds and multipliers.
+//! Thresholds and multipliers in force in a round.
 
 use indexmap::IndexMap;
 

@@ -1,4 +1,4 @@
-//! Who comes from whom.
+//! Lineage: parents and ancestors of prompts, the seed.
 
 use crate::journal::Origin;
 use crate::journal::run_state::RunState;

@@ -1,4 +1,4 @@
-//! What was measured of a prompt: means over examples of each example's mean over repeats.
+//! Measurements of a prompt: means over examples of each example's mean over repeats.
 
 use indexmap::IndexMap;
 
@@ -44,11 +44,8 @@ pub fn on_split(state: &RunState, candidate: &CandidateId, split: Split) -> Meas
 /// A prompt on some examples, so far.
 pub fn on(state: &RunState, candidate: &CandidateId, examples: &Examples) -> Measured {
     let estimate = |metric: StudiedMetric| {
-        let values: Vec<f64> = values(state, candidate, &metric, examples)
-            .into_iter()
-            .flatten()
-            .collect();
-        Some((metric.spec.name.clone(), Estimate::of(&values)?))
+        let estimate = so_far(state, candidate, &metric, examples)?;
+        Some((metric.spec.name.clone(), estimate))
     };
     Measured {
         estimates: metrics::all(state).into_iter().filter_map(estimate).collect(),
@@ -96,7 +93,7 @@ pub fn values(
 }
 
 /// Mean of the metric at a position over the first `repeats` rollouts of an example; `None` where there is none.
-pub(crate) fn mean(row: &Row<'_>, metric: usize, example: usize, repeats: u32) -> Option<f64> {
+pub fn mean(row: &Row<'_>, metric: usize, example: usize, repeats: u32) -> Option<f64> {
     let of_repeat = |repeat| row.values(example, repeat)?.get(metric).copied();
     mean_of((0..repeats).filter_map(of_repeat))
 }
@@ -127,6 +124,17 @@ pub fn some_by_example(
     found
         .filter_map(|(place, value)| Some((*place, value?)))
         .collect()
+}
+
+/// The estimate of a metric of a prompt over those of some examples that it was measured on so far.
+pub fn so_far(
+    state: &RunState,
+    candidate: &CandidateId,
+    metric: &StudiedMetric,
+    examples: &Examples,
+) -> Option<Estimate> {
+    let values = values(state, candidate, metric, examples);
+    Estimate::of(&values.into_iter().flatten().collect::<Vec<_>>())
 }
 
 /// The estimate of a metric of a prompt that was measured on every one of the examples.

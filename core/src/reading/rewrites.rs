@@ -1,4 +1,4 @@
-//! What became of rewrites: parent → child, with J of both under the multipliers of their round.
+//! Rewrites, parent → child, with J of both under the multipliers of their round.
 
 use crate::journal::run_state::RunState;
 use crate::journal::{LineId, Origin, RoundEvent};

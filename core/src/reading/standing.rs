@@ -9,7 +9,7 @@ use crate::journal::run_state::RunState;
 use crate::reading::examples::Examples;
 use crate::reading::metrics::{Aims, Part, StudiedMetric};
 use crate::reading::{in_force, measured};
-use crate::study::estimate::Estimate;
+use crate::study::estimate::{Estimate, mean_of};
 use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Means, Multipliers, Score};
 use crate::study::workload::Split;
@@ -38,22 +38,14 @@ impl Scored {
         score: &Score,
         examples: &Examples,
     ) -> Self {
-        let with_error = |metric: &StudiedMetric, mean: f64| {
-            let values: Vec<f64> = measured::values(state, &candidate, metric, examples)
-                .into_iter()
-                .flatten()
-                .collect();
-            let spread = Estimate::of(&values);
-            Estimate {
-                mean,
-                standard_error: spread.map_or(0.0, |spread| spread.standard_error),
-                n: values.len(),
-            }
-        };
         let certain = |mean| Estimate {
             mean,
             standard_error: 0.0,
             n: 0,
+        };
+        let with_error = |metric: &StudiedMetric, mean: f64| {
+            let spread = measured::so_far(state, &candidate, metric, examples);
+            spread.map_or(certain(mean), |spread| Estimate { mean, ..spread })
         };
         let cost = |(name, mean): (&String, &f64)| {
             let metric = aims.constraints.iter().find(|metric| metric.name() == name);
@@ -67,6 +59,26 @@ impl Scored {
             lagrangian: score.lagrangian,
             feasible: score.feasible,
         }
+    }
+
+    /// Several prompts, such as P_best, as one: the first of them with the means of what they measured, and of their
+    /// standard errors, which those of the means do not exceed.
+    pub fn averaged(prompts: &[&Self]) -> Option<Self> {
+        let first = prompts.first().copied()?;
+        let mean = |of: &dyn Fn(&Self) -> Option<Estimate>| {
+            let estimates: Vec<Estimate> = prompts.iter().filter_map(|scored| of(scored)).collect();
+            Some(Estimate {
+                mean: mean_of(estimates.iter().map(|estimate| estimate.mean))?,
+                standard_error: mean_of(estimates.iter().map(|estimate| estimate.standard_error))?,
+                n: estimates.iter().map(|estimate| estimate.n).min()?,
+            })
+        };
+        let cost = |name: &String| Some((name.clone(), mean(&|scored| scored.costs.get(name).copied())?));
+        Some(Self {
+            objective: mean(&|scored| Some(scored.objective))?,
+            costs: first.costs.keys().filter_map(cost).collect(),
+            ..first.clone()
+        })
     }
 
     /// The estimate of the study's objective or of one of its constraints.
@@ -159,21 +171,23 @@ impl Standings {
 pub fn best_feasible(state: &RunState, standings: &Scores) -> Option<CandidateId> {
     let returned = state.finished().and_then(|finished| finished.best);
     let returned = returned.filter(|best| standings.get(best).is_some_and(|scored| scored.feasible));
-    returned.or_else(|| {
-        standings
-            .values()
-            .filter(|scored| scored.feasible)
-            .reduce(|best, next| if better(next, best) { next } else { best })
-            .map(|scored| scored.candidate)
-    })
+    let best = || {
+        let scored = standings.values().map(|scored| &**scored);
+        best_of(scored.filter(|scored| scored.feasible))
+    };
+    returned.or_else(|| Some(best()?.candidate))
 }
 
-/// Whether one feasible prompt is to be preferred to another.
-pub fn better(one: &Scored, other: &Scored) -> bool {
-    let by_objective = one.objective.mean.total_cmp(&other.objective.mean);
-    by_objective
-        .then(one.lagrangian.total_cmp(&other.lagrangian))
-        .is_gt()
+/// Of prompts that are feasible the one of the highest objective, the higher J deciding between equals, the first
+/// where that decides nothing.
+pub fn best_of<'a>(feasible: impl Iterator<Item = &'a Scored>) -> Option<&'a Scored> {
+    let better = |one: &Scored, other: &Scored| {
+        let by_objective = one.objective.mean.total_cmp(&other.objective.mean);
+        by_objective
+            .then(one.lagrangian.total_cmp(&other.lagrangian))
+            .is_gt()
+    };
+    feasible.reduce(|best, next| if better(next, best) { next } else { best })
 }
 
 /// What scores of now are made under.

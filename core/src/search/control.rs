@@ -1,4 +1,4 @@
-//! How a person steers a run from outside.
+//! Interruption and steering of a run from outside.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

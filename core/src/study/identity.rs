@@ -1,4 +1,4 @@
-//! Which run a journal belongs to.
+//! Identity of a run: the settings by which its journal is known again.
 
 use std::iter;
 

@@ -156,7 +156,7 @@ pub struct TieBreak {
 /// A candidate with the number it is ranked by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranked {
-    /// Who.
+    /// The prompt that is ranked.
     pub candidate: CandidateId,
     /// The higher the better; J, or J with a method's own term.
     pub rank_by: f64,
@@ -201,7 +201,7 @@ pub fn top(mut ranked: Vec<Ranked>, count: usize) -> Vec<CandidateId> {
 /// A candidate as the final choice sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choosable<T> {
-    /// Who.
+    /// What is chosen, such as the id of a prompt.
     pub candidate: T,
     /// Whether it may be taken for its objective: it is feasible, as surely as is asked.
     pub passes: bool,

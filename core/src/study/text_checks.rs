@@ -1,4 +1,4 @@
-//! What is looked for in a study's TOML before it is read: brackets without end, numbers that are not finite, dates.
+//! Checks of a study's TOML text before it is read: brackets without end, numbers that are not finite, dates.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What parsers say, in words for people.
+//! Messages of parsers in words for people, with suggestions.
 
 use std::borrow::Cow;
 use std::ops::Range;

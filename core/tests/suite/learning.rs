@@ -34,7 +34,6 @@ struct LearnerStub {
     refuses: Cell<Option<Round>>,
     /// A person interrupts it while it learns from this round.
     interrupted: Cell<Option<Round>>,
-    /// Its figure.
     figure: Cell<Option<f64>>,
     /// Its answers begin so.
     thoughts: Cell<&'static str>,

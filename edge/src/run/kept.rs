@@ -1,4 +1,4 @@
-//! What an object keeps of its run: what lists show of it, its study, its journal, and what it was told.
+//! Storage of a run in its object: what lists show of it, its study, its journal, and what it was told.
 
 use std::cell::{Cell, Ref, RefCell};
 

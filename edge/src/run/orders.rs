@@ -1,4 +1,4 @@
-//! What people tell a run.
+//! Orders of people to a run.
 
 use std::rc::Rc;
 use std::time::Duration;

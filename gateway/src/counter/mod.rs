@@ -1,4 +1,4 @@
-//! How many tokens an answer has, and what it costs, counted while it streams.
+//! Token and cost counters of an answer, counted while it streams.
 
 mod events;
 #[cfg(test)]

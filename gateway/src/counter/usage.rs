@@ -1,4 +1,4 @@
-//! What an answer, or an event of one, says of tokens, text and its end.
+//! Usage in an answer, or in an event of one: tokens, text and its end.
 
 use capo_models::prices::Cached;
 use serde_json::Value;

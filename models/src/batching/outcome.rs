@@ -26,7 +26,6 @@ pub(super) fn called(name: &str) -> String {
 
 /// What came of a request.
 pub(super) enum Outcome {
-    /// A reply.
     Said(Box<Response<Bytes>>),
     /// Nobody was reached.
     Unsent(String),

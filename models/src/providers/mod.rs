@@ -1,4 +1,4 @@
-//! Who serves models: one file and one line below for each provider.
+//! Providers of models: one file and one line below for each provider.
 
 use std::rc::Rc;
 

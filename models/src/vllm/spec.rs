@@ -1,4 +1,4 @@
-//! Where a vLLM server is, and how it is asked.
+//! Address and settings of a vLLM server.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};

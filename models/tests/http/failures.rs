@@ -213,6 +213,26 @@ async fn a_slow_answer_is_a_timeout() {
 }
 
 #[tokio::test]
+async fn what_a_server_gave_up_waiting_for_may_be_charged() {
+    for code in [408, 504] {
+        for (more, usd) in [
+            (json!({ "retries": 0 }), None),
+            (
+                json!({ "retries": 0, "price": { "input": 1.0, "output": 1.0 } }),
+                Some(3.0),
+            ),
+        ] {
+            let (answer, _) = ask(PLAIN, vec![status(code, "no answer in time")], more).await;
+            let (kind, _, retryable, usage) = failed(answer);
+            assert_eq!((kind, retryable), (FailureKind::Timeout, true), "{code}");
+            // "Be kind." and "Hello?" have 14 characters.
+            let millionths = usage.usd.map(|usd| (usd * 1e6).round());
+            assert_eq!((usage.input_tokens, millionths), (3, usd), "{code}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn broken_json_is_tried_again_and_paid_for() {
     for subject in SUBJECTS {
         let broken = ResponseTemplate::new(200).set_body_raw(

@@ -206,7 +206,6 @@ pub(crate) fn models_of(
     set(Builder::new(&keys)).build(&tables).unwrap()
 }
 
-/// A question.
 pub(crate) fn question() -> ChatRequest {
     ChatRequest::new(vec![Message::system("Be kind."), Message::user("Hello?")])
 }

@@ -1,4 +1,4 @@
-//! How gradients pass through the operations.
+//! Backward passes of the operations: automatic differentiation.
 
 use std::sync::Arc;
 

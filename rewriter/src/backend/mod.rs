@@ -1,4 +1,4 @@
-//! What the rewriter asks of a backend beyond burn's own operations.
+//! Operations that the rewriter asks of a backend beyond burn's own.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Which keys each query of a pass sees.
+//! The attention mask: which keys each query of a pass sees.
 
 use std::ops::Range;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! How `config.json` says that positions turn into angles.
+//! Rotary position embeddings (RoPE) as `config.json` states them.
 
 use serde_json::{Map, Value};
 

@@ -71,7 +71,7 @@ pub struct SessionShown {
     pub id: String,
     /// Whether it is the one that asks.
     pub is_current: bool,
-    /// Since when.
+    /// When it began.
     pub created_at: Moment,
     /// When it was last used, to the minute.
     pub seen_at: Moment,
@@ -174,9 +174,9 @@ pub struct InvitationShown {
     pub role: Option<Role>,
     /// Whether who follows it administers the server.
     pub is_admin: bool,
-    /// Who invited.
+    /// The member who invited.
     pub invited_by: String,
-    /// When.
+    /// When the invitation was made.
     pub created_at: Moment,
     /// Until when it can be followed.
     pub expires_at: Moment,

@@ -1,4 +1,4 @@
-//! What a page or a program asks the server for.
+//! The HTTP client of the team server's API, for a page or a program.
 
 use std::collections::BTreeMap;
 

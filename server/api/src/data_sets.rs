@@ -33,15 +33,15 @@ pub struct DataSetShown {
     pub kind: DataKind,
     /// SHA-256 of the file, in hexadecimal digits.
     pub sha256: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Names of the columns.
     pub columns: Vec<String>,
     /// Name of the member who added it, with that of the token if a program did it.
     pub added_by: String,
-    /// When.
+    /// When it was added.
     pub added_at: Moment,
     /// How many runs of the project name this very file.
     pub runs: u64,

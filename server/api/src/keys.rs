@@ -10,9 +10,9 @@ use crate::{Moment, ProjectName};
 #[cfg_attr(feature = "openapi", schema(as = TokenPrice))]
 #[serde(deny_unknown_fields)]
 pub struct TokenPrice {
-    /// Read.
+    /// Of tokens read.
     pub input: f64,
-    /// Written.
+    /// Of tokens written.
     pub output: f64,
     /// Read from the provider's cache; as `input` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +103,7 @@ pub struct KeyChange {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DailyLimits {
-    /// Money.
+    /// US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
     /// Requests let through, whatever came of them.

@@ -1,4 +1,4 @@
-//! What the team server and its clients say to each other: documents, and a client that any transport serves. What runs are
+//! Documents of the team server's HTTP API, and a client that any transport serves. What runs are
 //! told and say of themselves has core's types.
 //!
 //! Moments are text in RFC 3339, in UTC.

@@ -77,7 +77,7 @@ pub struct EntryShown {
     /// Whether another server wrote it, from which the project was imported: this one knows nothing of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
-    /// When.
+    /// When it was done.
     pub at: Moment,
     /// Name of the member, with that of the token if a program did it.
     pub actor: String,

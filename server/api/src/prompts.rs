@@ -57,7 +57,7 @@ pub struct VersionShown {
     pub evidence: Option<Evidence>,
     /// Name of the member who added it, with that of the token if a program did it.
     pub created_by: String,
-    /// When.
+    /// When it was added.
     pub created_at: Moment,
 }
 
@@ -113,7 +113,7 @@ pub struct LabelShown {
     pub version: u64,
     /// Who moved it there.
     pub moved_by: String,
-    /// When.
+    /// When it was moved there.
     pub moved_at: Moment,
 }
 
@@ -137,7 +137,7 @@ pub struct LabelMove {
 pub struct LabelMoved {
     /// Counts up from 1.
     pub number: u64,
-    /// When.
+    /// When it was moved.
     pub at: Moment,
     /// Name of the member, with that of the token if a program did it.
     pub actor: String,

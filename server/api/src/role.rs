@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Roles of members and scopes of tokens: who may do what.
 
 use serde::{Deserialize, Serialize};
 

@@ -216,7 +216,7 @@ pub struct RunChange {
 pub struct FileShown {
     /// SHA-256, in hexadecimal digits, by which it is known.
     pub sha256: String,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
     /// When it was added.
     pub created_at: Moment,

@@ -1,4 +1,4 @@
-//! What people may change by hand about a run.
+//! Steering: what people may change by hand about a run.
 
 use capo_core::journal::SteerEvent;
 use capo_core::study::{Format, Study};

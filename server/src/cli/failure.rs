@@ -1,4 +1,4 @@
-//! How commands end, and how they fail.
+//! Exit codes and errors of commands.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a `capo` without the learned rewriter says when it is asked for one.
+//! Refusals of a `capo` that was built without the learned rewriter.
 
 use std::ffi::OsString;
 

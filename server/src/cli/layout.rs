@@ -81,7 +81,6 @@ pub(crate) fn dollars(usd: Option<f64>) -> String {
     }
 }
 
-/// A duration.
 pub(crate) fn span(seconds: f64) -> String {
     if seconds < 120.0 {
         format!("{seconds:.0} s")

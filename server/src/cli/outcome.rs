@@ -1,4 +1,4 @@
-//! How a search ended, and how it goes on.
+//! The end of a search: its exit code, and how it goes on.
 
 use capo_core::journal::{FinishedEvent, Status};
 use capo_core::reading::examples::Examples;

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use super::failure::{Ending, Failure, print_data};
 
-/// Prints it.
 pub(crate) fn run() -> Result<Ending, Failure> {
     print_data(&format!("{:#}\n", study()?))?;
     Ok(Ending::Done)

@@ -12,7 +12,6 @@ use crate::session::{SessionError, Wires, block_on};
 
 /// A run that a person watches.
 pub(super) struct Watched<'a> {
-    /// Its journal.
     pub(super) path: &'a Path,
     /// Hears who wants it to end.
     pub(super) interrupts: &'a Interrupts,

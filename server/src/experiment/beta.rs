@@ -1,4 +1,4 @@
-//! How fast the multipliers move.
+//! Ablation of the dual rate β, by which multipliers move.
 
 use capo_core::study::Study;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! How cautious a search is, and how sure the final choice.
+//! Ablation of caution κ, and of how sure the final choice is.
 
 use capo_core::study::Study;
 

@@ -1,4 +1,5 @@
-//! Which of the prompts that a search measured to hand over: rules side by side, each with the truth about what it takes.
+//! The final choice among the prompts that a search measured: rules side by side, each with the truth about what it
+//! takes.
 
 use capo_core::estimate::{Estimate, mean_of};
 use capo_core::score::{Choosable, choice};

@@ -1,4 +1,4 @@
-//! How a measured violation moves its multiplier.
+//! Ablation of the dual step, by which a measured violation moves its multiplier.
 
 use capo_core::dual::DualStepName;
 use capo_core::study::Study;

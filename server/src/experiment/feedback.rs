@@ -1,4 +1,4 @@
-//! What the rewriter is told about a parent.
+//! Ablation of feedback, which tells the rewriter about a parent.
 
 use capo_core::study::{FeedbackForm, Study};
 

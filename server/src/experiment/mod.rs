@@ -114,7 +114,7 @@ pub struct Experiment {
 pub struct Shipped {
     /// Name of its file.
     pub file: &'static str,
-    /// The file.
+    /// The study in TOML.
     pub text: &'static str,
     /// Rounds of the paper's search on it, from which an experiment varies one thing; `None` where it does from the study
     /// as it ships.

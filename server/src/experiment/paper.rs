@@ -1,4 +1,4 @@
-//! What the paper published, for the columns beside our own figures.
+//! Published figures of the paper, for the columns beside our own figures.
 //!
 //! The figures stand in `paper.toml`, each with the label of the table it is printed in.
 

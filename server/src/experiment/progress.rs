@@ -1,4 +1,4 @@
-//! How far an experiment is, on standard error: a bar, or where that is no terminal, a line for each run that ends and
+//! Progress of an experiment on standard error: a bar, or where that is no terminal, a line for each run that ends and
 //! one a minute.
 
 use std::collections::BTreeMap;

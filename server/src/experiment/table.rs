@@ -15,7 +15,7 @@ use super::statistics::Share;
 pub enum Cell {
     /// Nothing known, or not applicable.
     Empty,
-    /// Words.
+    /// A text.
     Text {
         /// The words.
         text: String,
@@ -39,7 +39,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// Words.
+    /// A cell of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }

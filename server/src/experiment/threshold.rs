@@ -1,4 +1,4 @@
-//! How tight one threshold is.
+//! Ablation of how tight one threshold is.
 
 use capo_core::metric::PROMPT_LENGTH;
 use capo_core::study::{Constraint, Study};

@@ -1,4 +1,4 @@
-//! What `--log json` writes to standard error: one JSON object a line.
+//! The log of `--log json` on standard error: one JSON object a line.
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::{Event, FinishedEvent, RoundEvent};

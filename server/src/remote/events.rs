@@ -1,4 +1,4 @@
-//! What happens to a run, as its server tells it.
+//! Server-Sent Events of a run of a team server.
 
 use capo_api::{ClientError, RunShown, event, events_path};
 use capo_core::backoff::{Backoff, FIRST_WAIT};

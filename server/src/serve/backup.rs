@@ -40,29 +40,20 @@ pub(crate) enum BackupError {
          its time there, or {}",
         place.way_out()
     )]
-    OtherMaster {
-        /// Where it is.
-        place: MasterPlace,
-    },
+    OtherMaster { place: MasterPlace },
     /// What the backup holds as a master key is none.
     #[error("the master key in the backup: {0}")]
     Master(#[from] SealError),
     /// The backup cannot be used.
     #[error("the backup {}: {source}", path.display())]
     Unusable {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: StoreError,
     },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 /// What a server's keys need beside its database.

@@ -19,16 +19,10 @@ pub(crate) enum FolderError {
     None,
     /// It cannot be made or written.
     #[error("the data folder {}: {source}; name another with --data DIR", path.display())]
-    Write {
-        /// The folder.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// Another process works in it.
     #[error("the data folder {} is in use by {holder}; stop that one, or name another folder with --data DIR", path.display())]
     Locked {
-        /// The folder.
         path: PathBuf,
         /// Process and address of the other one.
         holder: String,
@@ -75,7 +69,6 @@ impl Folder {
         }
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

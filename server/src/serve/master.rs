@@ -1,4 +1,4 @@
-//! Where the key is kept by which providers' keys are encrypted: a file, or a variable.
+//! The master key, by which providers' keys are encrypted: a file, or a variable.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,7 +21,6 @@ const VARIABLE: &str = "CAPO_MASTER_KEY";
 /// Where a master key is kept: in the file that is named, else in the variable, else in the data folder.
 #[derive(Debug, Clone)]
 pub(crate) enum MasterPlace {
-    /// A file.
     File(MasterFile),
     /// [`VARIABLE`], which holds this one.
     Variable(MasterKey),
@@ -36,16 +35,10 @@ pub(crate) struct MasterFile(PathBuf);
 pub(crate) enum MasterError {
     /// Its file cannot be read or written.
     #[error("the master key {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// It holds something else.
     #[error("the master key {}: {source}", path.display())]
     Key {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: SealError,
@@ -152,7 +145,6 @@ impl MasterFile {
         }
     }
 
-    /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

@@ -30,12 +30,7 @@ pub(crate) enum Measured {
 pub(crate) enum MetricsError {
     /// The file of the token.
     #[error("the token for /metrics {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// It holds no token.
     #[error("the token for /metrics {}: it must be one line of at least {SHORTEST} visible ASCII characters", .0.display())]
     NoToken(PathBuf),

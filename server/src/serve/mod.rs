@@ -52,7 +52,6 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How a server is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
-    /// Where it listens.
     pub(crate) address: SocketAddr,
     /// Its database; a file in its folder without.
     pub(crate) database: Option<String>,
@@ -98,30 +97,18 @@ pub(crate) enum Served {
 /// Why a server cannot start, or had to end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
-    /// Its folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Its database.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its page.
     #[error("the page: {0}")]
     Page(#[from] PageError),
-    /// Its socket.
     #[error("cannot listen on {address}: {source}; choose another address with --addr HOST:PORT")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Its master key.
+    Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Master(#[from] MasterError),
-    /// Its certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// What it counts.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
     /// A model that it serves.
@@ -133,7 +120,6 @@ pub(crate) enum ServeError {
     /// The place of data files.
     #[error(transparent)]
     Files(#[from] FilesError),
-    /// A backup.
     #[error(transparent)]
     Backup(#[from] BackupError),
     /// There is none to replace.
@@ -147,7 +133,6 @@ pub(crate) enum ServeError {
         "a worker joins a server through its PostgreSQL database; name it with --database postgres://USER:PASSWORD@HOST/NAME"
     )]
     OneMachine,
-    /// Its trainings.
     #[error(transparent)]
     Training(#[from] TrainingError),
     /// The first account is no administrator's.
@@ -156,7 +141,6 @@ pub(crate) enum ServeError {
     /// A password that is not taken.
     #[error("{0}")]
     Password(#[from] password::Weak),
-    /// Anything of the system.
     #[error("{0}")]
     System(#[from] io::Error),
 }

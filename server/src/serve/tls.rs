@@ -26,9 +26,7 @@ pub(crate) enum TlsError {
     File {
         /// What it was to hold.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// What the system says.
         source: io::Error,
     },
     /// One holds something else.
@@ -36,7 +34,6 @@ pub(crate) enum TlsError {
     NoPem {
         /// What it was to hold.
         what: &'static str,
-        /// The file.
         path: PathBuf,
         /// The words of its first line.
         begin: &'static str,
@@ -55,7 +52,6 @@ pub(crate) enum TlsError {
     /// Browsers would refuse it now.
     #[error("the certificate {} {validity}, as this machine's clock says; get another one", path.display())]
     NotNow {
-        /// The file.
         path: PathBuf,
         /// Since or until when.
         validity: String,
@@ -63,7 +59,6 @@ pub(crate) enum TlsError {
     /// Anything else of them.
     #[error("the certificate {}: {problem}", path.display())]
     Unusable {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,

@@ -1,4 +1,4 @@
-//! How the team server trains rewriters: by this program's own commands, each in a process of its own.
+//! Training of rewriters on the team server: by this program's own commands, each in a process of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

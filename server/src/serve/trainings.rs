@@ -1,4 +1,4 @@
-//! How a server or a worker is told to train rewriters.
+//! Options of a server or a worker for training rewriters.
 
 #[cfg(feature = "train")]
 use std::io;
@@ -33,13 +33,7 @@ pub(crate) enum TrainingError {
     /// There are no such models.
     #[cfg(feature = "train")]
     #[error("--models {}: {source}", path.display())]
-    Models {
-        /// The folder.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The system.
+    Models { path: PathBuf, source: io::Error },
     #[cfg(feature = "train")]
     #[error("{0}")]
     System(#[from] io::Error),

@@ -1,4 +1,4 @@
-//! What was served, counted and (optionally) written down line by line.
+//! The access log: requests served, counted and (optionally) written down line by line.
 
 use std::collections::BTreeMap;
 use std::fs::File;

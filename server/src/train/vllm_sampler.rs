@@ -1,4 +1,4 @@
-//! Who draws the rewrites that a policy learns from: this process, or a vLLM server that serves the policy's adapter.
+//! Samplers of the rewrites that a policy learns from: this process, or a vLLM server that serves the policy's adapter.
 
 use std::cell::RefCell;
 use std::fs;

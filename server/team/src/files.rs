@@ -1,4 +1,4 @@
-//! Where the bytes of data files and checkpoints lie: a folder, or a bucket of an S3-compatible store.
+//! Object storage of data files and checkpoints: a folder, or a bucket of an S3-compatible store.
 
 use std::fmt;
 use std::path::PathBuf;

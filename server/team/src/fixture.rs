@@ -1,4 +1,4 @@
-//! What tests of several rooms begin with.
+//! Fixtures of tests in several rooms.
 
 use crate::store::{Actor, Millis};
 

@@ -1,4 +1,4 @@
-//! Who somebody is, as an OpenID Connect issuer says: authorisation code with PKCE (Core 1.0, section 3.1; RFC 7636).
+//! Sign-in by an OpenID Connect issuer: authorisation code with PKCE (Core 1.0, section 3.1; RFC 7636).
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

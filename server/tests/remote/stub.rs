@@ -19,7 +19,6 @@ use tokio::runtime::Runtime;
 /// The token it wants. No error may hold it.
 pub(crate) const TOKEN: &str = "capo_0123456789abcdef";
 
-/// A request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Asked {
     /// Such as `GET /api/runs?project=desk`.
@@ -105,14 +104,12 @@ async fn answer(State(shared): State<Shared>, request: Request) -> Response {
     (shared.answers)(&asked, before).unwrap_or_else(|| problem(404, "There is nothing here."))
 }
 
-/// A document.
 pub(crate) fn document(status: u16, document: &impl serde::Serialize) -> Response {
     let status = StatusCode::from_u16(status).unwrap();
     let body = serde_json::to_string(document).unwrap();
     (status, [(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// A refusal.
 pub(crate) fn problem(status: u16, detail: &str) -> Response {
     let problem = json!({ "type": "/problems/test", "title": "Test", "status": status, "detail": detail });
     document(status, &problem)

@@ -1,4 +1,4 @@
-//! What of the page is part of its address: the prompt, the other side of the diff, the open trace.
+//! State in the page's address: the prompt, the other side of the diff, the open trace.
 
 use std::fmt::Write;
 
@@ -34,7 +34,6 @@ pub(super) struct TraceAddress {
     pub example: String,
     /// Its workload; none for the first that has such an example.
     pub workload: Option<String>,
-    /// Its split.
     pub split: Split,
     /// Which rollout of the prompt on it, from 0.
     pub repeat: u32,

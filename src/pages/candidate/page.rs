@@ -1,4 +1,4 @@
-//! What the plates of the candidates page share.
+//! State that the plates of the candidates page share.
 
 use std::sync::Arc;
 

@@ -14,7 +14,6 @@ use crate::run::studied::Shown as _;
 /// A run that is compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Compared {
-    /// Its id.
     pub(super) id: String,
     /// What people call it.
     pub(super) name: String,
@@ -66,7 +65,6 @@ impl Metric {
 pub(super) struct Overlaid {
     /// The metric as a title.
     pub(super) title: String,
-    /// The plot.
     pub(super) data: OverlayData,
     /// Thresholds that differ; empty when there is one or none.
     pub(super) note: String,

@@ -1,4 +1,4 @@
-//! What the compared studies do not share.
+//! Settings that the compared studies do not share.
 
 use capo_core::study::Study;
 use leptos::prelude::*;

@@ -1,4 +1,4 @@
-//! What a course of rounds shows: peaks, overshoot, release, saturation, in numbers and in words.
+//! Behaviour over rounds: peaks, overshoot, release, saturation, in numbers and in words.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What can be turned: sliders and lists, marked where the two sides differ.
+//! Controls: sliders and lists, marked where the two sides differ.
 
 use capo_core::dual::DualStepName;
 use leptos::prelude::*;

@@ -1,4 +1,4 @@
-//! What the page claims of its scenes, on the searches it runs.
+//! Claims of the page on its scenes, tested on the searches it runs.
 
 use capo_core::dual::DualStepName;
 

@@ -1,4 +1,4 @@
-//! What two prompts answered to an example, side by side.
+//! Answers of two prompts to an example, side by side.
 
 use std::rc::Rc;
 

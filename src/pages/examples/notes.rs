@@ -1,4 +1,4 @@
-//! What a person says of the answers of two prompts: a note on an example, a thumb on an answer.
+//! Annotations of the answers of two prompts: a note on an example, a thumb on an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

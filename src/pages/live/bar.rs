@@ -214,7 +214,6 @@ fn until_spent(took: f64, here: f64, spent: f64) -> Option<f64> {
     (here >= TOLD_FROM && spent < 1.0).then(|| took / here * (1.0 - spent))
 }
 
-/// One meter.
 #[derive(Clone, PartialEq)]
 struct Meter {
     name: &'static str,

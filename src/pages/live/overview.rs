@@ -1,4 +1,4 @@
-//! What the plates of the live page share, computed once for each change.
+//! State that the plates of the live page share, computed once for each change.
 
 use std::sync::Arc;
 

@@ -13,7 +13,6 @@ use crate::run::studied::Shown as _;
 /// The best prompt minus the seed prompt on the held-out examples.
 #[component]
 pub(super) fn SeedPlate(
-    /// By metric.
     differences: Memo<Vec<Difference>>,
     /// The letter of the plate.
     letter: Signal<&'static str>,

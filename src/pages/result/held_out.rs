@@ -58,7 +58,6 @@ pub(super) fn HeldOutPlate(run: Run, outcome: Memo<Option<Outcome>>) -> impl Int
 /// A prompt against thresholds, the seed prompt beside.
 #[component]
 pub(super) fn HeldOutTable(
-    /// By metric.
     rows: Memo<Vec<MetricRow>>,
     /// On how many examples.
     examples: Signal<usize>,

@@ -216,10 +216,7 @@ fn CheckForm(
 
 /// A check on a page of its own: whose prompt it measures, and what it has come to.
 #[component]
-pub fn CheckPlate(
-    /// The check.
-    check: Run,
-) -> impl IntoView {
+pub fn CheckPlate(check: Run) -> impl IntoView {
     let runs = expect_context::<Runs>();
     let asked = untrack(|| check.check());
     asked.map(|asked| {

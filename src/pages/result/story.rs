@@ -1,4 +1,4 @@
-//! How the best prompt came to be.
+//! The history of the best prompt, rewrite by rewrite.
 
 use leptos::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Which stored prompt is the best under other thresholds.
+//! Trade-offs: the best stored prompt under other thresholds.
 
 use std::collections::BTreeMap;
 

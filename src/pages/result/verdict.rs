@@ -1,4 +1,4 @@
-//! What came of the run, in a sentence.
+//! The outcome of the run, in a sentence.
 
 use capo_core::study::certificate::{Certificate, Confirm, MOST_EXAMPLES};
 use capo_core::study::{LARGEST_CAUTION, Study};

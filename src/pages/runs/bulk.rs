@@ -1,4 +1,4 @@
-//! What can be done with selected runs.
+//! Actions on selected runs.
 
 use leptos::html::Dialog;
 use leptos::prelude::*;

@@ -245,7 +245,6 @@ impl Listed {
         self.rows.get()
     }
 
-    /// Every run.
     pub(super) fn all(self) -> Vec<RunRecord> {
         self.rows.with(|rows| {
             let rows = rows.iter().flatten().flatten();
@@ -292,7 +291,6 @@ impl Listed {
         may_order(self.runs.team(), record)
     }
 
-    /// One run.
     pub(super) fn record(self, id: &str) -> Option<RunRecord> {
         self.all().into_iter().find(|record| record.id == id)
     }

@@ -1,4 +1,4 @@
-//! How much this browser keeps for this page.
+//! The storage quota of this page, and how much of it is used.
 
 use js_sys::Reflect;
 use wasm_bindgen::JsValue;

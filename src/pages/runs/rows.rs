@@ -48,7 +48,6 @@ pub(super) enum Next {
 pub(super) struct Row {
     /// What is kept of it.
     pub(super) record: RunRecord,
-    /// Its state.
     pub(super) state: State,
 }
 

@@ -1,4 +1,4 @@
-//! What a worker is asked about a draft: what it can cost, and whether its models answer.
+//! Questions to a worker about a draft: its cost at most, and whether its models answer.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

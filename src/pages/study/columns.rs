@@ -1,4 +1,4 @@
-//! What the columns of a table are used as.
+//! Uses of a table's columns.
 
 use capo_core::study::Study;
 use capo_workloads::data::template;
@@ -9,7 +9,6 @@ use super::place::Place;
 /// What a column can be used as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Nothing.
     Unused,
     /// Part of the message.
     Message,

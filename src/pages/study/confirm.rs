@@ -1,4 +1,4 @@
-//! What is kept aside to test the prompts that the search found.
+//! Examples kept aside to test the prompts that the search found.
 
 use capo_core::metric::PROMPT_LENGTH;
 use capo_core::reading::certify;

@@ -1,4 +1,4 @@
-//! What of a constraint most people leave as it is.
+//! Settings of a constraint that most people leave as they are.
 
 use capo_core::study::{Constraint, Study};
 use leptos::prelude::*;

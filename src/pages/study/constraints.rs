@@ -1,4 +1,4 @@
-//! What to raise, and what to keep at or under a threshold.
+//! Objective and constraints: what to raise, and what to keep at or under a threshold.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Where a model is, and its key.
+//! Credentials of a model: its address and its key.
 
 use capo_core::llm::Role;
 use capo_models::ProviderName;

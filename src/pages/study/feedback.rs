@@ -1,4 +1,4 @@
-//! What the rewriter is told about the prompts it rewrites.
+//! Settings of feedback, which tells the rewriter about the prompts it rewrites.
 
 use capo_core::study::FeedbackForm;
 use leptos::prelude::*;

@@ -158,7 +158,6 @@ pub(super) fn Wrong(
 /// A number, with its label unless it stands in a table.
 #[component]
 pub(super) fn NumberField(
-    /// Which.
     number: Number,
     /// What it means.
     #[prop(optional, into)]
@@ -257,9 +256,7 @@ pub(super) fn TextField(
     /// What it is called.
     #[prop(into)]
     label: String,
-    /// Reads it.
     read: impl Fn(&Study) -> String + Send + Sync + 'static,
-    /// Writes it.
     write: impl Fn(&mut Study, String) + 'static,
     /// What it means.
     #[prop(optional, into)]

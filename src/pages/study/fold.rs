@@ -19,7 +19,6 @@ pub(super) fn Folded(
     /// What stands above the fields.
     #[prop(into)]
     lead: ViewFnOnce,
-    /// The fields.
     children: Children,
 ) -> impl IntoView {
     let name = unique_id("fold");

@@ -1,4 +1,4 @@
-//! What the sections of the form share: the draft, what follows from it, and what is asked about it.
+//! State that the sections of the form share: the draft, what follows from it, and what is asked about it.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;

@@ -24,7 +24,6 @@ use crate::worker::protocol::DataFiles;
 /// Where a draft lies in local storage, and whose its files are in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
-    /// The draft.
     Draft,
     /// The one whose place it took last.
     Former,

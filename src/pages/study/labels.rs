@@ -1,4 +1,4 @@
-//! What the keys of a study are called where the form shows them.
+//! Labels of a study's keys where the form shows them.
 
 use capo_core::methods;
 use capo_workloads::{KINDS, Kind};

@@ -1,4 +1,4 @@
-//! What the workload of a draft measures, and on how many examples.
+//! Metrics that the workload of a draft measures, and its examples.
 
 use capo_core::llm::Role;
 use capo_core::methods;

@@ -1,4 +1,4 @@
-//! How the search goes: the method and its hyperparameters, explained.
+//! The method section: the method and its hyperparameters, explained.
 
 use capo_core::methods;
 use capo_core::study::{LARGEST_CAUTION, LARGEST_CHOICE_PROBABILITY, Rounds, UntilBudget};

@@ -1,4 +1,4 @@
-//! What is measured of each answer, where a study declares it.
+//! Metrics of answers, where a study declares them.
 
 use capo_core::study::{Study, Table};
 use leptos::ev;

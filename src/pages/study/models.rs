@@ -1,4 +1,4 @@
-//! Who answers for each role, and whether it does.
+//! Models of the roles, and whether they answer.
 
 use capo_core::llm::Role;
 use capo_core::study::Study;

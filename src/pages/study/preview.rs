@@ -4,7 +4,6 @@
 
 use serde_json::{Map, Value};
 
-/// Rows shown.
 const SHOWN: usize = 5;
 
 /// A data file.

@@ -1,4 +1,4 @@
-//! Where the search starts.
+//! Seed prompts, where the search starts.
 
 use capo_core::metric::prompt_length;
 use leptos::prelude::*;

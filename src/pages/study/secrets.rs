@@ -1,4 +1,4 @@
-//! What a key may have been written into by mistake, so that it is not kept.
+//! Keys written by mistake into what is kept, found so that they are not.
 //!
 //! The checks of models and workloads refuse whole tables and for other reasons, too. Here each setting is
 //! checked alone, and only those are left out in which a key could stand.

@@ -15,7 +15,6 @@ pub(super) fn Section(
     /// Whether it needs the whole width where there is little.
     #[prop(optional)]
     full: bool,
-    /// The fields.
     children: Children,
 ) -> impl IntoView {
     let id = format!("section-{number}");

@@ -11,9 +11,7 @@ use super::settings::{Kind, Setting};
 /// The field of a key that a schema describes.
 #[component]
 pub(super) fn SettingField(
-    /// The table.
     place: Place,
-    /// Its key.
     setting: Setting,
     /// Whether its meaning stands below.
     #[prop(optional)]

@@ -7,9 +7,7 @@ use serde_json::{Map, Value};
 pub(super) enum Kind {
     /// A whole number of at least 0.
     Whole,
-    /// A number.
     Number,
-    /// Text.
     Text,
     /// Yes or no.
     Flag,

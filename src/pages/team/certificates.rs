@@ -1,4 +1,4 @@
-//! What the runs of a project tested.
+//! Certificates of a project: what its runs tested.
 
 use capo_api::{CertificateShown, ClientError, VersionNamed};
 use leptos::prelude::*;

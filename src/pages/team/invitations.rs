@@ -14,9 +14,7 @@ use crate::team::{Asking, Server};
 /// The open ones, and another; what it is to is chosen in the children.
 #[component]
 pub(super) fn Invitations<L, M, W>(
-    /// Lists them.
     list: L,
-    /// Makes one.
     make: M,
     /// Takes the one of an id back.
     withdraw: W,

@@ -38,7 +38,6 @@ impl FinishedRun {
         serde_json::from_str(include_str!("finished.json"))
     }
 
-    /// Its map.
     pub(super) fn map(&self) -> MapData {
         let id = |place: usize| self.prompts.get(place).map(|prompt| prompt.id.clone());
         let points = self.prompts.iter().map(|prompt| MapPoint {

@@ -1,4 +1,4 @@
-//! Which examples the search sees and which are held out.
+//! The split of examples: which the search sees, and which are held out.
 
 use sha2::{Digest, Sha256};
 

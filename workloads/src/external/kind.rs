@@ -1,4 +1,4 @@
-//! What an agent of the user's own says of itself.
+//! The kind of workload of an agent of the user's own.
 
 use capo_core::study::Table;
 use schemars::Schema;

@@ -1,4 +1,4 @@
-//! What Capo and an external agent say to each other: protocol 1.
+//! Messages between Capo and an external agent: protocol 1.
 //!
 //! Within a version, fields are only ever added, and both sides ignore fields they do not know.
 

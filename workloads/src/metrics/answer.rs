@@ -1,4 +1,4 @@
-//! What of a model's output is its answer.
+//! Extraction of the answer from a model's output.
 
 /// The output without the reasoning some models print between `<think>` and `</think>`.
 ///

@@ -1,4 +1,4 @@
-//! How long the answer is.
+//! Length of the answer.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What the answer took: seconds and dollars.
+//! Latency and cost of the answer: seconds and dollars.
 
 use capo_core::llm::FailureKind;
 use capo_core::metric::MetricSpec;

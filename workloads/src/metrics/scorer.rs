@@ -1,4 +1,4 @@
-//! What a program or an HTTP endpoint of the user's own says of the answer.
+//! Scorers of the answer: a program or an HTTP endpoint of the user's own.
 //!
 //! Metrics that name the same one with the same environment or headers share what it says: it is asked once about an
 //! answer, and gives a number for each of them.

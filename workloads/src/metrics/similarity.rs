@@ -1,4 +1,4 @@
-//! How near the answer's meaning is to what was expected.
+//! Semantic similarity of the answer to what was expected.
 //!
 //! A model makes vectors of both; the value is the cosine of the angle between them, 0 where it is negative. What is
 //! expected of an example is asked about once, whichever prompts are measured on it: its vectors are kept for as long as

@@ -1,4 +1,4 @@
-//! What an answer says: JSON with numbers by name.
+//! Answers from outside: JSON with numbers by name.
 
 use capo_core::metric::{MetricSpec, shown};
 use capo_core::study::suggest;

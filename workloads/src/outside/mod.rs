@@ -1,4 +1,4 @@
-//! What a study's author runs outside of Capo and is asked by a request: an HTTP endpoint or a command.
+//! HTTP endpoints and commands of a study's author, run outside of Capo and asked by a request.
 //!
 //! The agents of the kind `external` and the scorers of a table are reached in the same way.
 

@@ -1,4 +1,4 @@
-//! How a request gets there, and what can go wrong on the way.
+//! Transport of a request, and what can go wrong on the way.
 
 use std::collections::BTreeMap;
 use std::env::VarError;

@@ -1,4 +1,4 @@
-//! What a table of the user's own says of itself.
+//! The kind of workload of a table of the user's own.
 
 use capo_core::study::Table;
 use schemars::Schema;

@@ -1,4 +1,4 @@
-//! What a conversation changed in the records of both sides.
+//! Changes that a conversation made in the records of both sides.
 
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What the tau2 benchmark says of itself, and what the details of its rollouts say.
+//! The kind of workload of the tau2 benchmark, and what the details of its rollouts say.
 
 use capo_core::llm::{Message, Role};
 use schemars::Schema;

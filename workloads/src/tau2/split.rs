@@ -1,4 +1,4 @@
-//! Which tasks are searched on and which are held out.
+//! The split of tasks: which are searched on, and which are held out.
 
 use indexmap::{IndexMap, IndexSet};
 use sha2::{Digest, Sha256};

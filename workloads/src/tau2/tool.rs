@@ -352,7 +352,6 @@ impl<T> Objects<T> {
 /// What something is looked up by.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Key<'a> {
-    /// An id.
     Text(&'a str),
     /// No id is anything else.
     Other(&'a Value),

@@ -14,7 +14,7 @@ pub enum Event {
     Said {
         /// The side that spoke.
         by: Side,
-        /// What.
+        /// What was said.
         text: String,
     },
     /// One side called tools.

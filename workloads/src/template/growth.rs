@@ -1,4 +1,5 @@
-//! How much a template may write for one example, and how much its filters may read and write on the way.
+//! Resource limits of templates: how much one may write for one example, and how much its filters may read and write on
+//! the way.
 
 use std::io::{self, Write as _};
 

@@ -1,4 +1,4 @@
-//! Which templates are taken.
+//! The language of templates: which are taken.
 //!
 //! A study may come from a stranger, so a template must end soon and in little memory whatever it says. The
 //! engine counts steps, but not what a step writes, and its parser recurses once for each operator. So a tag has

@@ -95,7 +95,7 @@ pub struct Variant {
 pub struct Order {
     /// Who bought.
     pub customer: String,
-    /// When.
+    /// The day it was placed.
     pub placed: Date,
     /// How far it got.
     pub state: OrderState,
@@ -195,7 +195,7 @@ pub enum ItemState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refund {
-    /// How much.
+    /// Sum paid back.
     pub amount: Money,
     /// In which way.
     pub to: RefundTo,

@@ -1,4 +1,4 @@
-//! Which tasks are searched on and which are held out.
+//! The split of tasks: which are searched on, and which are held out.
 
 use capo_core::random::Streams;
 

@@ -1,4 +1,4 @@
-//! What a model object remembers of work it has done: nothing but pure results by what they were
+//! The cache of a model object: nothing but pure results by what they were
 //! made from, so that forgetting or sharing it changes no answer.
 
 use std::cell::RefCell;

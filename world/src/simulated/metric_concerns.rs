@@ -1,4 +1,4 @@
-//! What everybody knows about which instruction bears on which kind of metric.
+//! Common knowledge of which instruction bears on which kind of metric.
 //!
 //! The critic and the rewriter judge a metric by the words of its name, as a person would who
 //! sees it for the first time. They know none of the world's parameters: these leanings are rough

@@ -1,4 +1,4 @@
-//! How the simulated rewriter and critic put policies into words.
+//! Phrases by which the simulated rewriter and critic put policies into words.
 //!
 //! All wordings are our own. `{a|b|c}` stands for one of several words, drawn anew each time.
 

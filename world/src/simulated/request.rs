@@ -1,4 +1,4 @@
-//! What stands in a request.
+//! Messages of a chat request: the system prompt, what the user said.
 
 use capo_core::llm::{ChatRequest, Message};
 

@@ -1,4 +1,4 @@
-//! What the critic's and the rewriter's requests hold, read as a model would: by their headings, else by what stands
+//! Reading of the critic's and the rewriter's requests, as a model would: by their headings, else by what stands
 //! before and after the prompt.
 
 use super::{labels, quoted};

@@ -1,4 +1,4 @@
-//! What a request asks the model to be, told from its text as a real model would.
+//! Roles that requests ask the model to play, told from its text as a real model would.
 //!
 //! Instructions stand at the beginning and the end of a message; what is quoted stands between.
 

@@ -1,4 +1,4 @@
-//! What can be seen in a trace: the agent's conduct, read line by line.
+//! Reading of traces: the agent's conduct, line by line.
 //!
 //! The lines are those that evidence is rendered with: `user:`, `agent:`, `agent calls:`, `tool:`,
 //! `Outcome:`. A case begins at a heading `Example`, of any level, and its outcome is all that stands from `Outcome:` on,

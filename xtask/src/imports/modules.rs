@@ -40,7 +40,6 @@ pub(super) struct Crate {
     pub(super) modules: BTreeMap<ModulePath, Module>,
 }
 
-/// One module.
 pub(super) struct Module {
     /// The file that it is written in, below the crate's folder of sources.
     pub(super) file: PathBuf,

@@ -1,4 +1,4 @@
-//! What rollouts take, from which it can be told what more of them will.
+//! Consumption per rollout, mean and standard error, to forecast what more of them take.
 
 use crate::study::usage::Usage;
 

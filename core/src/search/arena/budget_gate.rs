@@ -1,4 +1,4 @@
-//! The budget's gate: whether the next effect may start.
+//! The budget's gate, admission control of effects: whether the next one may start.
 
 use std::iter;
 

@@ -1,4 +1,4 @@
-//! What becomes of rollouts that cannot be made, as the study's `failures` say.
+//! Failed rollouts: a person's decision or the study's `failures` say what becomes of them.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! What critic and rewriter are told about a parent: its state, its failing rollouts, the feedback ξ.
+//! Feedback ξ on a parent, and what critic and rewriter are told: its state, its failing rollouts.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Where rounds begin and end: steering, scores, the `round` line.
+//! Beginning and end of a round: steering, scores, the `round` line.
 
 use indexmap::IndexMap;
 

@@ -1,4 +1,4 @@
-//! What a run has spent, effects under way included.
+//! Counters of spending against the budget, effects under way included.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! How multipliers move: one dual step a file, and one line in the list below.
+//! Dual steps, such as projected dual ascent on the multipliers: one file each, and one line in the list below.
 
 use std::fmt;
 

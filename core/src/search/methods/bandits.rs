@@ -1,4 +1,4 @@
-//! Which of many candidates are measured on all examples: bandits that look for the best few.
+//! Best-arm identification with bandits: which of many candidates are measured on all examples.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! CAPO: primal–dual search with a frozen rewriter (Algorithm 1).
+//! CAPO: primal–dual search with a frozen rewriter, sampling of parents and retention of a pool (Algorithm 1).
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
@@ -249,7 +249,7 @@ impl Closing<'_> {
     /// The dual step and retention: moves the multipliers, retains a pool out of `expanded` and closes the round: P_{t+1} and λ_{t+1}. The
     /// scores may be of more candidates, which are journaled with the others.
     ///
-    /// P_best = top k0 by J under λ_t;  λ ← clip(λ + β (mean cost of P_best − τ)/s, 0, λ_max);
+    /// P_best = top k0 by J under λ_t;  λ ← clip(λ + β (mean cost of P_best − τ)/s, 0, λ_max) (`eq:lambda_update`);
     /// P_{t+1} = top k1 by J under λ_t.
     pub(super) async fn dual_step_and_retain(
         &self,

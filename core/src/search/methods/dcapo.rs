@@ -1,4 +1,4 @@
-//! DCAPO: the primal–dual search of a rewriter that learns from it (Algorithm 2).
+//! DCAPO: the primal–dual search of a rewriter that learns from it, with admission to the pool by line (Algorithm 2).
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;

@@ -1,4 +1,4 @@
-//! What the methods share that rank by the fixed J, with a weight of 1 on every constraint (`eq:baseline_fixed_score`).
+//! The rounds of methods that rank by the fixed J, with a weight of 1 on every constraint (`eq:baseline_fixed_score`).
 
 use indexmap::IndexMap;
 use rand_chacha::ChaCha12Rng;

@@ -38,7 +38,6 @@ provider = "any"
 
 /// A journal under way.
 pub(crate) struct Run {
-    /// Its lines.
     pub(crate) lines: Vec<String>,
     round: u32,
     scores: IndexMap<CandidateId, Score>,

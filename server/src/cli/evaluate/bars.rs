@@ -1,4 +1,4 @@
-//! What a measured prompt has to keep: the thresholds of its study, and what a build demands.
+//! Bars that a measured prompt has to keep: the thresholds of its study, and what a build demands.
 
 use std::path::{Path, PathBuf};
 

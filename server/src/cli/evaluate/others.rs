@@ -1,4 +1,4 @@
-//! Who takes part in rollouts beside the agent: under others a metric measures something else.
+//! Models that take part in rollouts beside the agent: under others a metric measures something else.
 
 use std::iter;
 

@@ -1,4 +1,4 @@
-//! Which prompts are measured under which models, and what each measured.
+//! Trials, each a prompt under a model, and what they measured.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What nobody said on the command line, asked of a person at a terminal.
+//! Prompts at a terminal for what nobody said on the command line.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};

@@ -1,4 +1,4 @@
-//! What a run of a team server is told.
+//! Orders to a run of a team server: pause, resume, stop, steer, branch.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Which team server, project and run are meant.
+//! The team server, project and run that a command means.
 
 use capo_api::{Client, ClientError, Role, RunShown, Title};
 

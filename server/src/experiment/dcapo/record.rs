@@ -1,4 +1,4 @@
-//! What is kept of a seed, so that a finished one is not run again.
+//! Records of seeds, so that a finished one is not run again.
 
 use std::path::Path;
 

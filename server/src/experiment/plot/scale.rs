@@ -1,4 +1,4 @@
-//! Where axes end and where their ticks are.
+//! Scales of axes: their ends and ticks.
 
 use std::ops::Range;
 

@@ -140,7 +140,7 @@ pub enum TrialError {
     /// What was measured on fresh examples cannot be kept.
     #[error("{}: {source}", path.display())]
     Fresh {
-        /// The file.
+        /// The file that cannot be written.
         path: PathBuf,
         /// The operating system's error.
         source: std::io::Error,

@@ -1,4 +1,4 @@
-//! Which seeds an experiment runs.
+//! Random seeds of an experiment's runs.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! How much may be asked at a time: requests a second of a caller and of an address, requests under way, watchers. Nobody
-//! holds all places: an address half of them, a member a quarter.
+//! Rate limits and concurrency limits: requests a second of a caller and of an address, requests under way, watchers.
+//! Nobody holds all places: an address half of them, a member a quarter.
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Who asks, and what they may.
+//! Authentication and authorisation: who asks, and what they may.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,7 +39,6 @@ pub(super) struct Visitor {
     pub address: String,
     /// What the browser calls itself.
     pub browser: String,
-    /// When.
     pub at: Millis,
 }
 

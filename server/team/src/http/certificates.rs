@@ -1,4 +1,4 @@
-//! What the runs of a project tested.
+//! Certificates of a project: what its runs tested.
 
 use std::collections::BTreeSet;
 

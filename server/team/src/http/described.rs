@@ -1,4 +1,4 @@
-//! What the document of the API says beyond the attributes of the routes: with which statuses each refuses.
+//! The OpenAPI document beyond the attributes of the routes: with which statuses each refuses.
 
 use axum::http::StatusCode;
 use utoipa::openapi::path::{Operation, ParameterIn};

@@ -1,4 +1,4 @@
-//! What is read from a request, refused as a [`Refusal`] when it cannot be.
+//! Extractors of what a request holds, refused as a [`Refusal`] when it cannot be.
 
 use std::error::Error as _;
 use std::time::{Duration, Instant};
@@ -24,7 +24,6 @@ const BODY: Duration = Duration::from_secs(15);
 /// Bytes a second of a body, at least, over more than a few seconds.
 const PACE: f64 = 16_384.0;
 
-/// A document.
 pub(super) struct Json<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {

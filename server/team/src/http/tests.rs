@@ -1,4 +1,4 @@
-//! What the routes do, in a team whose members have all roles.
+//! Routes, in a team whose members have all roles.
 
 mod archives;
 mod bounds;
@@ -34,7 +34,6 @@ use capo_api::{Role, Scope};
 const ROWS: &str = "question,answer\nwhat is one and one?,two\nwhat is one and two?,three\n";
 const PASSWORD: &str = "correct horse battery staple";
 
-/// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     /// Not signed in.

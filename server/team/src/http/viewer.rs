@@ -15,7 +15,6 @@ const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/swagger-ui.css"));
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page.
 pub(super) async fn page() -> Response {
     with_policy("text/html; charset=utf-8", PAGE)
 }

@@ -1,4 +1,4 @@
-//! How members of the team get in, and who of them administers the server.
+//! Accounts of members: how they get in, and who of them administers the server.
 
 use sqlx::{Any, Row, Transaction};
 

@@ -1,4 +1,4 @@
-//! Who did what, and from where.
+//! The audit log: who did what, when, and from where.
 
 use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
@@ -22,7 +22,7 @@ pub struct Actor {
     pub name: String,
     /// Where the request comes from; empty for a program on this machine.
     pub address: String,
-    /// When.
+    /// When they do it.
     pub at: Millis,
 }
 
@@ -31,11 +31,11 @@ pub struct Actor {
 pub struct Entry {
     /// Counts up; at most 0 where another server wrote it.
     pub id: i64,
-    /// When.
+    /// When it was done.
     pub at: Millis,
-    /// Who.
+    /// Who did it.
     pub actor: String,
-    /// From where.
+    /// The address it was done from.
     pub address: String,
     /// What, such as `project.create`.
     pub action: String,

@@ -1,4 +1,4 @@
-//! What runs tested, kept so that no journal need be read for it.
+//! Certificates of what runs tested, kept so that no journal need be read for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

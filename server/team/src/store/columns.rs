@@ -1,4 +1,4 @@
-//! What columns hold, as this program reads and writes it.
+//! Values in columns, as this program reads and writes them.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

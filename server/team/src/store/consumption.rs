@@ -48,7 +48,7 @@ pub struct Used {
     pub subject: String,
     /// The day in UTC, counted from 1970-01-01.
     pub day: u64,
-    /// How much.
+    /// What was consumed.
     pub consumption: Consumption,
 }
 

@@ -24,13 +24,13 @@ pub struct DataSet {
     pub sha256: String,
     /// Bytes of it.
     pub size: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Names of the columns.
     pub columns: Vec<String>,
     /// Who added it.
     pub created_by: String,
-    /// When.
+    /// When it was added.
     pub created_at: Millis,
     /// Runs that name its file.
     pub runs: u64,
@@ -45,7 +45,7 @@ pub struct AddedDataSet {
     pub kind: DataKind,
     /// SHA-256 of its file, which the project has.
     pub sha256: String,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
     /// Names of the columns.
     pub columns: Vec<String>,

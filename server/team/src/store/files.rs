@@ -18,7 +18,7 @@ const MOMENT: Millis = 60 * 60 * 1000;
 /// A data file without what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFile {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// When it was added.
     pub created_at: Millis,

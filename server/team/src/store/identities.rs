@@ -25,7 +25,7 @@ pub struct LinkedIdentity {
     pub id: String,
     /// Who it is at the issuer.
     pub identity: Identity,
-    /// Since when.
+    /// When it was linked.
     pub created_at: Millis,
     /// When somebody last signed in by it.
     pub seen_at: Option<Millis>,

@@ -20,7 +20,7 @@ pub struct Invitation {
     pub is_admin: bool,
     /// Name of who invited.
     pub invited_by: String,
-    /// When.
+    /// When it was made.
     pub created_at: Millis,
     /// Until when it can be followed.
     pub expires_at: Millis,

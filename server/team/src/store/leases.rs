@@ -1,4 +1,4 @@
-//! Who works on which run and on which training: each is its own job.
+//! Leases with fencing tokens: who works on which run and training, each its own job.
 //!
 //! A process claims a job for some seconds and renews that as long as it lives; each claim raises the job's fence, and nothing
 //! is written under an earlier one. So one that was taken for dead, and is not, loses what it had under way, and nothing that

@@ -1,4 +1,4 @@
-//! What the team server keeps: in SQLite, or in PostgreSQL when a team outgrows one machine.
+//! The database of the team server: in SQLite, or in PostgreSQL when a team outgrows one machine.
 //!
 //! One set of statements serves both; what differs between them is in the migrations. Every change writes a line of the
 //! audit log in the same transaction.

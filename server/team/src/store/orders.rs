@@ -1,4 +1,4 @@
-//! What people tell a run: to pause, to stop, to go on, and changes that its next round takes up.
+//! Orders to a run: to pause, to stop, to go on, and changes that its next round takes up.
 
 use capo_api::{RunStage, RunWish};
 use capo_core::journal::SteerEvent;

@@ -1,4 +1,4 @@
-//! Which servers and workers live, and what becomes of what the others left.
+//! Heartbeats of servers and workers, and what becomes of what those left that live no more.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

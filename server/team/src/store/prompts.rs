@@ -45,7 +45,7 @@ pub struct PromptVersion {
     pub evidence: Option<Evidence>,
     /// Who added it.
     pub created_by: String,
-    /// When.
+    /// When it was added.
     pub created_at: Millis,
 }
 
@@ -67,9 +67,9 @@ pub struct AddedVersion {
 pub struct Moved {
     /// Counts up from 1.
     pub number: u64,
-    /// When.
+    /// When it was moved.
     pub at: Millis,
-    /// Who.
+    /// Who moved it.
     pub actor: String,
     /// The version before; `None` where there was no such label.
     pub from: Option<u64>,

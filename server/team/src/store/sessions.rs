@@ -22,7 +22,7 @@ const DAY: Millis = 24 * 60 * 60 * 1000;
 pub struct Session {
     /// 32 hexadecimal digits; not the secret.
     pub id: String,
-    /// Since when.
+    /// When it began.
     pub created_at: Millis,
     /// When it was last used, to the minute.
     pub seen_at: Millis,

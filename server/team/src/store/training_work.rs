@@ -1,4 +1,4 @@
-//! Who works on trainings: a training is its own job, claimed and fenced as a run is.
+//! Claims on trainings by workers: a training is its own job, claimed and fenced as a run is.
 
 use capo_api::{RunStage, TrainingState};
 use capo_core::journal::Status;

@@ -1,4 +1,4 @@
-//! What workers do with runs, and write of them.
+//! Claims on runs by workers, and what these write of them.
 
 use capo_api::{RunStage, RunWish};
 use capo_core::journal::{Status, SteerEvent};

@@ -1,4 +1,4 @@
-//! What may lie in the folder of a training, and how it goes.
+//! Paths in the folder of a training, and its removal.
 
 use std::path::{Component, Path};
 

@@ -1,4 +1,4 @@
-//! What a training's folder holds before its process begins: study, data, settings, journals, and the model.
+//! Input of a training, in its folder before its process begins: study, data, settings, journals, and the model.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What trainings came to, on this machine: in their folders, or brought from where checkpoints are kept.
+//! Learned policies on this machine: in their folders, or brought from where checkpoints are kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What trainings came to, as models that runs ask.
+//! Learned rewriters, as models that runs ask.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 
 use capo_core::ids::CandidateId;
 use capo_core::metric::PROMPT_LENGTH;
+use capo_core::reading::measured;
 use capo_core::run_state::RunState;
 use leptos::prelude::*;
 use leptos_router::components::A;
@@ -108,23 +109,16 @@ fn lines(state: &RunState, located: &Located) -> Vec<Line> {
     let Some(record) = record else { return Vec::new() };
     let table = state.rollouts();
     let line = |(position, (candidate, _)): (usize, (&CandidateId, _))| {
-        let repeats = table.repeats(position, located.set, located.example);
-        let rollouts: Vec<&[f64]> = (0..repeats)
-            .filter_map(|repeat| table.values(position, located.set, located.example, repeat))
-            .collect();
-        if rollouts.is_empty() {
+        let row = table.row(position, located.set)?;
+        let repeats = row.repeats(located.example);
+        if repeats == 0 {
             return None;
         }
         let shown = (0..).zip(&record.metrics);
         let values = shown
             .filter(|(_, spec)| spec.name != PROMPT_LENGTH)
             .map(|(place, spec): (usize, _)| {
-                let values: Vec<f64> = rollouts
-                    .iter()
-                    .filter_map(|rollout| rollout.get(place).copied())
-                    .collect();
-                let mean = capo_core::estimate::Estimate::of(&values).map(|estimate| estimate.mean);
-                mean.map_or_else(
+                measured::mean(&row, place, located.example, repeats).map_or_else(
                     || NOTHING.to_owned(),
                     |mean| Quantity::of(spec).measurement(spec, mean),
                 )

@@ -1,4 +1,4 @@
-//! What one rollout measured, took and cost.
+//! Measurements, time and cost of one rollout.
 
 use capo_core::journal::RolloutEvent;
 use capo_core::metric::{MetricSpec, PROMPT_LENGTH};

@@ -1,4 +1,4 @@
-//! What members, projects and keys may consume in a day.
+//! Limits on what members, projects and keys may consume in a day.
 
 use capo_api::{DailyLimits, LimitScope, LimitsShown};
 use leptos::prelude::*;

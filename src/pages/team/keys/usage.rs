@@ -1,4 +1,4 @@
-//! What was used of the keys, by whom and on which day.
+//! Usage of the keys, by whom and on which day.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What speaks for a version, in numbers.
+//! Evidence for a version, in numbers.
 
 use capo_core::reading::evidence::Evidence;
 use leptos::prelude::*;

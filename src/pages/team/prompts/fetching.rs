@@ -1,4 +1,4 @@
-//! How a program gets a prompt.
+//! Commands by which a program fetches a prompt.
 
 use capo_api::PRODUCTION;
 use leptos::prelude::*;

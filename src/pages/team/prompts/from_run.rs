@@ -15,13 +15,7 @@ use crate::team::{Asking, Server, Team};
 
 /// A button that adds the returned prompt of a run of the server, for who may write prompts in its project.
 #[component]
-pub fn AddToPrompts(
-    /// Which run.
-    run: Run,
-    /// The prompt.
-    #[prop(into)]
-    best: Signal<Option<CandidateId>>,
-) -> impl IntoView {
+pub fn AddToPrompts(run: Run, #[prop(into)] best: Signal<Option<CandidateId>>) -> impl IntoView {
     let team = expect_context::<Team>();
     let project = Memo::new(move |_| {
         let project = run.server()?.project;

@@ -8,7 +8,6 @@ use super::place::{Place, tags};
 use crate::pages::team::list::{List, Listing, when};
 use crate::team::Server;
 
-/// Lists them.
 #[component]
 pub(in crate::pages::team) fn PromptsOf(project: String) -> impl IntoView {
     let of = project.clone();

@@ -1,4 +1,4 @@
-//! What the parts of a prompt's page share.
+//! State that the parts of a prompt's page share.
 
 use capo_api::{PromptShown, Role};
 use leptos::prelude::*;
@@ -11,7 +11,6 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Its address.
     pub(super) fn address(&self) -> String {
         format!("/team/projects/{}/prompts/{}", self.project, self.prompt)
     }
@@ -54,7 +53,6 @@ impl Page {
         }
     }
 
-    /// Which prompt.
     pub(super) fn place(self) -> Place {
         self.place.get_value()
     }

@@ -41,7 +41,6 @@ impl TrainingLog {
         points.insert(step, loss);
     }
 
-    /// Its losses.
     pub(super) fn losses(&self) -> LossData {
         let points = |of: &BTreeMap<u64, f64>| of.iter().map(|(step, loss)| (*step, *loss)).collect();
         LossData {
@@ -56,7 +55,6 @@ impl TrainingLog {
 pub(super) struct Followed {
     /// Where it stands, once that is known.
     pub(super) training: RwSignal<Option<TrainingShown>>,
-    /// Its log.
     pub(super) log: RwSignal<TrainingLog>,
 }
 

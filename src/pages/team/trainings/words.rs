@@ -1,4 +1,4 @@
-//! What trainings are called.
+//! Words for trainings: kind, state and start.
 
 use capo_api::{TrainingKind, TrainingShown, TrainingStart, TrainingState};
 

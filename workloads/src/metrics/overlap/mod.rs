@@ -1,4 +1,4 @@
-//! How much of its words the answer shares with what was expected.
+//! Overlap of the answer's words with what was expected: ROUGE and its kin.
 
 mod rouge;
 mod squad;

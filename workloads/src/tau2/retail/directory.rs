@@ -1,4 +1,4 @@
-//! Where to find what: names, e-mail addresses and products, which no tool changes.
+//! An index of names, e-mail addresses and products, which no tool changes.
 
 use std::collections::{BTreeMap, HashMap};
 

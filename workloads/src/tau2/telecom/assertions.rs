@@ -1,4 +1,4 @@
-//! What tasks say must hold in the end.
+//! Assertions of tasks on the end of a conversation.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What the telephone company knows, with fields in the order in which they are shown.
+//! Records of the telephone company, with fields in the order in which they are shown.
 
 #![expect(clippy::struct_field_names, reason = "the names are those of the files")]
 

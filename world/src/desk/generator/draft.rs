@@ -9,6 +9,7 @@ use super::super::shop::{OrderState, Payment, ShipmentState};
 use super::super::state::Changes;
 use super::super::task::{Action, Expected, Request, RequiredStatement, Script, Task};
 use super::{Progress, World};
+use crate::tool_names;
 
 /// What the customer knows about an order.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl Draft {
         );
         draft.fact(Topic::Name, format!("My name is {}.", record.name));
         draft.call(
-            "verify_identity",
+            tool_names::VERIFY_IDENTITY,
             json!({"email": record.email, "postcode": record.address.postcode}),
         );
         draft
@@ -141,14 +142,14 @@ impl Draft {
     }
 
     pub(super) fn transfer(&mut self, reason: &str) {
-        self.call("transfer_to_human", json!({"reason": reason}));
+        self.call(tool_names::TRANSFER_TO_HUMAN, json!({"reason": reason}));
         self.expected.transfer = true;
     }
 
     pub(super) fn see_account(&mut self) {
         if !self.account_seen {
             self.account_seen = true;
-            self.call("get_account", json!({"customer_id": self.customer}));
+            self.call(tool_names::GET_ACCOUNT, json!({"customer_id": self.customer}));
         }
     }
 
@@ -216,7 +217,7 @@ impl Draft {
         };
         for id in opened {
             let call = Action {
-                tool: "get_order".to_owned(),
+                tool: tool_names::GET_ORDER.to_owned(),
                 arguments: json!({"order_id": id}),
             };
             if !self.reference.contains(&call) {
@@ -274,7 +275,6 @@ impl Draft {
         }
     }
 
-    /// The task.
     pub(super) fn finish(mut self, world: &World) -> Task {
         let introduction = self.introduction(world);
         if let Some(first) = self.requests.first_mut() {

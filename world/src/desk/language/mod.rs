@@ -1,4 +1,4 @@
-//! How texts between customer and agent are read: plain cues of ordinary English.
+//! Reading of texts between customer and agent: plain cues of ordinary English.
 //!
 //! Used by the customers, scripted and simulated, and by the check that a write was confirmed. Everything works
 //! on lower-case text.

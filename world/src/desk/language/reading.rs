@@ -1,4 +1,4 @@
-//! What an agent's text asks, proposes, refuses and reports.
+//! Reading of an agent's text: what it asks, proposes, refuses and reports.
 
 use std::sync::OnceLock;
 

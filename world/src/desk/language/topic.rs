@@ -1,4 +1,4 @@
-//! What a customer can be asked for.
+//! Topics: facts that a customer can be asked for.
 
 use serde::{Deserialize, Serialize};
 

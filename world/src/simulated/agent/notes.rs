@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::records::{Account, Identity, Order, Product, Products, Shipment, Slot, Slots};
 use super::when::When;
 use super::wish::{self, Intent};
+use crate::desk::language::affirms;
 use crate::simulated::fingerprint::value_fingerprint;
 use crate::simulated::trace_reading::is_write;
 use crate::tool_names;
@@ -108,7 +109,6 @@ struct Made {
     answered: bool,
 }
 
-/// Everything known.
 #[derive(Debug, Clone, Default)]
 pub(in crate::simulated) struct Notes {
     pub(super) email: Option<String>,
@@ -195,7 +195,7 @@ impl Notes {
         }
         if !fresh {
             match speech {
-                Speech::Proposal if agrees(&lower) => wish.agreed = true,
+                Speech::Proposal if affirms(text) => wish.agreed = true,
                 Speech::Proposal => {
                     wish.declined += 1;
                     if lower.contains("voucher") {
@@ -419,24 +419,6 @@ fn takes_voucher(lower: &str) -> bool {
         && !["don't", "do not", "no voucher", "not a voucher"]
             .iter()
             .any(|cue| lower.contains(cue))
-}
-
-fn agrees(lower: &str) -> bool {
-    let start: String = lower.chars().take(80).collect();
-    let no = start.starts_with("no") || start.contains("don't") || start.contains("do not");
-    let yes = [
-        "yes",
-        "sure",
-        "go ahead",
-        "please do",
-        "that's right",
-        "okay",
-        "correct",
-        "do it",
-    ]
-    .iter()
-    .any(|cue| start.contains(cue));
-    yes && !no
 }
 
 fn unknowing(lower: &str) -> bool {

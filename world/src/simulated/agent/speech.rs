@@ -1,4 +1,4 @@
-//! How an agent puts things to a customer, in as many words as its behaviour model allows.
+//! Wordings of an agent to a customer, in as many words as its behaviour model allows.
 
 use super::behaviour::BehaviourModel;
 use crate::simulated::random::Draw;

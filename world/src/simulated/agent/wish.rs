@@ -1,4 +1,4 @@
-//! What a customer wants, read from their words.
+//! Intents of customers, read from their words.
 
 /// The kinds of request a help desk knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub(super) enum Intent {
     Injury,
 }
 
+/// A customer's words for what they want: others than `Operation` has of an agent for what it does.
 const CUES: [(Intent, &[&str]); 8] = [
     (
         Intent::Injury,

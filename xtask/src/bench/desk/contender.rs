@@ -1,6 +1,5 @@
 //! What searches for prompts in a comparison.
 
-/// What searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contender {
     /// The paper's search.

@@ -1,4 +1,4 @@
-//! What is counted, and who may read it.
+//! Metrics: what is counted, and who may read it.
 
 use axum::extract::ConnectInfo;
 

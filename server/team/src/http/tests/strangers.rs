@@ -1,4 +1,4 @@
-//! What a project has, asked for by a member of another one.
+//! Isolation of projects: what one has, asked for by a member of another.
 
 use super::routes::{naming, table};
 use super::*;

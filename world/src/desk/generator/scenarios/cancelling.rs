@@ -7,6 +7,7 @@ use crate::desk::generator::{Progress, World};
 use crate::desk::language::Operation;
 use crate::desk::shop::{Payment, ShipmentState};
 use crate::desk::task::Request;
+use crate::tool_names;
 
 use super::{about, choose, pushes, request};
 
@@ -46,7 +47,7 @@ pub(super) fn cancel(
     let skus = &skus[..=index % 2];
     let subject = draft.order(world, knowledge, progress, Payment::Card, skus);
     draft.request(cancel_request(index, &subject));
-    draft.call("cancel_order", json!({"order_id": subject.order}));
+    draft.call(tool_names::CANCEL_ORDER, json!({"order_id": subject.order}));
     for (path, value) in cancelled(world, &subject.order) {
         draft.change(path, value);
     }

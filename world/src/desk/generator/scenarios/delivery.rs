@@ -7,6 +7,7 @@ use crate::desk::generator::{Progress, World};
 use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::{Payment, ShipmentState};
 use crate::desk::task::Request;
+use crate::tool_names;
 
 use super::{about, choose, pushes, request};
 
@@ -49,7 +50,7 @@ pub(super) fn address_request(
         .facts
         .insert(Topic::Address, vec![format!("The new address is {full}.")]);
     draft.call(
-        "change_address",
+        tool_names::CHANGE_ADDRESS,
         json!({"order_id": subject.order, "street": new.street, "city": new.city, "postcode": new.postcode}),
     );
     let path = format!("orders/{}/address", subject.order);
@@ -150,7 +151,7 @@ pub(super) fn follow(world: &mut World, draft: &mut Draft, index: usize, knowled
         .clone()
         .expect("it was shipped");
     let expected = world.shop.shipments[&shipment].expected;
-    draft.call("get_shipment", json!({"shipment_id": shipment}));
+    draft.call(tool_names::GET_SHIPMENT, json!({"shipment_id": shipment}));
     let mut request = track_request(index, &subject);
     request.answer = written(expected);
     draft.told(
@@ -187,7 +188,7 @@ pub(super) fn parcel_lost(world: &mut World, scenario: &'static str, index: usiz
         .shipment
         .clone()
         .expect("it was shipped");
-    draft.call("get_shipment", json!({"shipment_id": shipment}));
+    draft.call(tool_names::GET_SHIPMENT, json!({"shipment_id": shipment}));
     draft.wants_human = index.is_multiple_of(2);
     let mut request = track_request(index + 1, &subject);
     request.pushes = pushes(index, 1);

@@ -7,6 +7,7 @@ use crate::desk::generator::{Progress, World};
 use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::Payment;
 use crate::desk::task::Request;
+use crate::tool_names;
 
 use super::returning::take_back;
 use super::{about, choose, request};
@@ -59,9 +60,12 @@ pub(super) fn swap(world: &mut World, draft: &mut Draft, index: usize, knowledge
     let subject = draft.order(world, knowledge, Progress::Delivered(days), Payment::Card, &[sku]);
     let request = exchange_request(world, index, &subject, sku, new);
     draft.request(request);
-    draft.call("search_products", json!({"query": world.product_name(sku)}));
     draft.call(
-        "exchange_item",
+        tool_names::SEARCH_PRODUCTS,
+        json!({"query": world.product_name(sku)}),
+    );
+    draft.call(
+        tool_names::EXCHANGE_ITEM,
         json!({"order_id": subject.order, "sku": sku, "new_sku": new}),
     );
     let path = format!("orders/{}/items/{sku}", subject.order);
@@ -100,7 +104,7 @@ pub(super) fn exchange_sold_out(world: &mut World, scenario: &'static str, index
         "If you don't have it, then I'd rather return the {item} and get my money back."
     )];
     draft.request(request);
-    draft.call("search_products", json!({"query": item}));
+    draft.call(tool_names::SEARCH_PRODUCTS, json!({"query": item}));
     take_back(world, &mut draft, &subject.order, &[sku], "original");
     draft.told(
         "that the variant wanted is sold out",

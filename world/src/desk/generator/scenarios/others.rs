@@ -1,4 +1,4 @@
-//! What is for somebody else to do, or for nobody.
+//! Requests that are for somebody else to do, or for nobody.
 
 use serde_json::json;
 
@@ -6,6 +6,7 @@ use crate::desk::generator::draft::{Draft, Knowledge};
 use crate::desk::generator::{Progress, World};
 use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::Payment;
+use crate::tool_names;
 
 use super::cancelling::cancel_request;
 use super::returning::return_request;
@@ -42,7 +43,7 @@ pub(super) fn not_the_holder(world: &mut World, scenario: &'static str, index: u
     );
     for postcode in guesses {
         draft.call(
-            "verify_identity",
+            tool_names::VERIFY_IDENTITY,
             json!({"email": holder.email, "postcode": postcode}),
         );
     }

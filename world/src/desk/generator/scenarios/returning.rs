@@ -7,6 +7,7 @@ use crate::desk::generator::{Progress, World};
 use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::{Money, Payment};
 use crate::desk::task::Request;
+use crate::tool_names;
 
 use super::{INSISTENCE, about, choose, pushes, request};
 
@@ -46,7 +47,7 @@ pub(super) fn return_request(world: &World, index: usize, subject: &Subject, sku
 
 pub(super) fn take_back(world: &World, draft: &mut Draft, order: &str, skus: &[&str], refund_to: &str) {
     draft.call(
-        "return_items",
+        tool_names::RETURN_ITEMS,
         json!({"order_id": order, "skus": skus, "refund_to": refund_to}),
     );
     let items = &world.shop.orders[order].items;

@@ -9,6 +9,7 @@ use crate::desk::generator::draft::{Draft, spoken};
 use crate::desk::language::{Operation, Topic};
 use crate::desk::shop::Service;
 use crate::desk::task::Request;
+use crate::tool_names;
 
 use super::{choose, pushes, request};
 
@@ -113,9 +114,9 @@ pub(super) fn bring_in(world: &mut World, draft: &mut Draft, index: usize) {
     let (service, name) = SERVICES[index % SERVICES.len()];
     let (slot, words, recognises) = preference(world, index, service);
     draft.request(appointment_request(index, name, &words, recognises, false));
-    draft.call("find_slots", json!({"service": service}));
+    draft.call(tool_names::FIND_SLOTS, json!({"service": service}));
     draft.call(
-        "book_appointment",
+        tool_names::BOOK_APPOINTMENT,
         json!({"customer_id": draft.customer, "slot_id": slot}),
     );
     draft.change(format!("slots/{slot}/booked_by"), json!(draft.customer));
@@ -135,9 +136,9 @@ pub(super) fn move_appointment(world: &mut World, scenario: &'static str, index:
     let (slot, words, recognises) = preference(world, index + 1, service);
     draft.request(appointment_request(index, name, &words, recognises, true));
     draft.see_account();
-    draft.call("find_slots", json!({"service": service}));
+    draft.call(tool_names::FIND_SLOTS, json!({"service": service}));
     draft.call(
-        "book_appointment",
+        tool_names::BOOK_APPOINTMENT,
         json!({"customer_id": draft.customer, "slot_id": slot, "moves": old}),
     );
     draft.change(format!("slots/{slot}/booked_by"), json!(draft.customer));

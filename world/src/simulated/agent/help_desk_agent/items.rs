@@ -1,4 +1,4 @@
-//! Which items and variants a customer speaks of.
+//! Items and variants that a customer speaks of.
 
 use super::HelpDeskAgent;
 use crate::simulated::agent::notes::CustomerRequest;

@@ -1,4 +1,4 @@
-//! What a help-desk agent does next.
+//! The simulated help-desk agent: what it does next.
 //!
 //! Every decision is made from the conversation's notes, the policy and the tools on offer. The
 //! occasion of each decision is named, so that the same example under another prompt meets the

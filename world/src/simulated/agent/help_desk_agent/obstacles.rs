@@ -1,4 +1,4 @@
-//! What stands in the way of a request, and how the agent says no.
+//! Obstacles to a request, and how the agent says no.
 
 use super::items::items;
 use super::{Act, HelpDeskAgent};

@@ -1,4 +1,4 @@
-//! What an agent does that knows a reference solution: it follows it, and errs where its behaviour model says so.
+//! The scripted agent, which knows a reference solution: it follows it, and errs where its behaviour model says so.
 //!
 //! The agent of the tau2 domains. Nobody wrote an agent for their hundred kinds of request, so
 //! this one is told what solves the task and decides, step by step, whether it does that: whether it

@@ -1,4 +1,4 @@
-//! What a conversation holds so far, as far as an agent who follows a script needs it.
+//! The record of a conversation, as far as an agent who follows a script needs it.
 
 use capo_core::llm::{Message, ToolSpec};
 use serde_json::{Map, Value};
