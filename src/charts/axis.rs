@@ -11,7 +11,9 @@ use super::{
 /// The ticks of a vertical value axis, with horizontal rules where a plot has no sides.
 #[component]
 pub fn ValueAxis(
-    #[prop(into)] range: Signal<Range>,
+    /// From the least to the greatest value that is drawn.
+    #[prop(into)]
+    range: Signal<Range>,
     /// How ticks are written.
     #[prop(into)]
     unit: Signal<Unit>,
@@ -53,7 +55,9 @@ pub fn ValueAxis(
 /// The ticks of a horizontal value axis, with its title below.
 #[component]
 pub fn WidthAxis(
-    #[prop(into)] range: Signal<Range>,
+    /// From the least to the greatest value that is drawn.
+    #[prop(into)]
+    range: Signal<Range>,
     /// How ticks are written.
     unit: Unit,
     /// The title, below.
@@ -91,7 +95,9 @@ pub fn WidthAxis(
 /// The rounds below a plot.
 #[component]
 pub fn RoundAxis(
-    #[prop(into)] rounds: Signal<Rounds>,
+    /// The rounds from left to right.
+    #[prop(into)]
+    rounds: Signal<Rounds>,
     /// The size of the plot.
     #[prop(into)]
     size: Signal<Size>,
@@ -124,7 +130,9 @@ pub fn RoundAxis(
 /// The dotted line after the last closed round: right of it lies the future. Nothing when the run is over.
 #[component]
 pub fn NowLine(
-    #[prop(into)] rounds: Signal<Rounds>,
+    /// The rounds from left to right.
+    #[prop(into)]
+    rounds: Signal<Rounds>,
     /// The last closed round of a run that goes on.
     #[prop(into)]
     now: Signal<Option<u32>>,

@@ -102,7 +102,9 @@ pub fn Figure(
 /// The table that stands for a chart, drawn once it is opened.
 #[component]
 pub fn AsTable(
-    #[prop(into)] table: Signal<TableData>,
+    /// What the chart draws, by rows and columns.
+    #[prop(into)]
+    table: Signal<TableData>,
     /// What the table shows, for those who hear it.
     #[prop(into)]
     name: Signal<String>,

@@ -130,7 +130,11 @@ pub fn arranged(wanted: Vec<Wanted>, mut taken: Vec<Space>, size: Size) -> Vec<L
 
 /// Labels that change with their chart.
 #[component]
-pub fn Labels(#[prop(into)] labels: Signal<Vec<Label>>) -> impl IntoView {
+pub fn Labels(
+    /// Words and where they would best stand.
+    #[prop(into)]
+    labels: Signal<Vec<Label>>,
+) -> impl IntoView {
     move || labels.get().into_iter().map(Label::draw).collect_view()
 }
 

@@ -21,7 +21,9 @@ const ROOM_UNDER_THE_CAP: f64 = 16.0;
 /// The multiplier by round: steps from 0 to the cap, rounds at the cap as a black band under it.
 #[component]
 pub fn MultiplierPlot(
-    #[prop(into)] rounds: Signal<Rounds>,
+    /// The rounds from left to right.
+    #[prop(into)]
+    rounds: Signal<Rounds>,
     /// The multiplier that each round used.
     #[prop(into)]
     used: Signal<Vec<RoundValue>>,

@@ -70,7 +70,9 @@ pub struct Segment {
 /// Lines that update in place.
 #[component]
 pub fn Segments(
-    #[prop(into)] segments: Signal<Vec<Segment>>,
+    /// The lines, each told from the others by its key.
+    #[prop(into)]
+    segments: Signal<Vec<Segment>>,
     /// The class that sets their voice.
     class: &'static str,
 ) -> impl IntoView {
