@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use leptos::{ev, html::Details, prelude::*};
+use leptos_router::components::A;
+
+use crate::format::NOTHING;
 
 /// The data of a chart as a table. The first cell of a row names the row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,13 +27,21 @@ impl TableData {
         }
     }
 
-    /// Whether some cell of a column is a number.
+    /// Whether a column holds numbers, with or without a unit, and nothing else.
     fn has_numbers(&self, column: usize) -> bool {
-        let is_number = |cell: &String| {
-            cell.starts_with(|first: char| first.is_ascii_digit() || "+−$".contains(first))
-                && !self.links.contains_key(cell)
+        let is_number = |cell: &&String| {
+            let number = cell.strip_prefix("≤ ").unwrap_or(cell);
+            let first = number.split(' ').next().unwrap_or_default();
+            first.contains(|one: char| one.is_ascii_digit())
+                && first
+                    .chars()
+                    .all(|one| one.is_ascii_digit() || ".,%+−$kM".contains(one))
         };
-        self.rows.iter().filter_map(|row| row.get(column)).any(is_number)
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let mut told = cells
+            .filter(|cell| !["", NOTHING].contains(&cell.as_str()))
+            .peekable();
+        told.peek().is_some() && told.all(|cell| is_number(&cell))
     }
 }
 
@@ -131,6 +142,7 @@ pub fn AsTable(
 
 #[component]
 fn Table(table: Signal<TableData>) -> impl IntoView {
+    let table = Memo::new(move |_| table.get());
     // Numbers stand at the right; the first column names the rows.
     let classes = Memo::new(move |_| {
         table.with(|table| {
@@ -154,9 +166,9 @@ fn Table(table: Signal<TableData>) -> impl IntoView {
     };
     let content = move |cell: String| match table.with(|table| table.links.get(&cell).cloned()) {
         Some(href) => view! {
-            <a class="id" href=href>
+            <A href=href scroll=false attr:class="id">
                 {cell}
-            </a>
+            </A>
         }
         .into_any(),
         None => cell.into_any(),
@@ -187,15 +199,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_that_lead_somewhere_are_no_numbers() {
-        let cells = |row: [&str; 4]| row.map(str::to_owned).to_vec();
-        let mut table = TableData::with_headers(&["Prompt", "Parent", "Success", "Gate"]);
-        table.rows = vec![cells(["6f50c5", "–", "−1.2", "no child: 3 lines"])];
-        table.rows.push(cells(["a1b2c3", "6f50c5", "–", "–"]));
+    fn columns_of_numbers_are_told_from_others() {
+        let cells = |row: [&str; 6]| row.map(str::to_owned).to_vec();
+        let mut table =
+            TableData::with_headers(&["Prompt", "Parent", "Success", "Gate", "Threshold", "Nobody"]);
+        table.rows = vec![cells(["6f50c5", "–", "−1.20k", "3 lines", "≤ 30%", "–"])];
         table
-            .links
-            .insert("6f50c5".into(), "/run/1/candidate/6f50c5".into());
-        let numbers = [1, 2, 3].map(|column| table.has_numbers(column));
-        assert_eq!(numbers, [false, true, false]);
+            .rows
+            .push(cells(["a1b2c3", "6f50c5", "–", "no child", "≤ 5.00k", "–"]));
+        table
+            .rows
+            .push(cells(["d4e5f6", "123456", "64.0% ± 1.5", "–", "≤ $0.01", "–"]));
+        table.rows.push(cells(["abcdef", "a1b2c3", "0.5", "–", "–", "–"]));
+        let numbers = [1, 2, 3, 4, 5].map(|column| table.has_numbers(column));
+        assert_eq!(numbers, [false, true, false, true, false]);
     }
 }

@@ -115,7 +115,7 @@ impl RunRecord {
         let began = js_sys::Date::new(&started.started_at.as_str().into()).get_time();
         Ok(Self {
             id: run.to_owned(),
-            name: format::label(&study.study.name),
+            name: format::capitalized(&study.study.name),
             method: study.study.method.clone(),
             about,
             objective: study.objective.metric.clone(),

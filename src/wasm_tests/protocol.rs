@@ -1,4 +1,4 @@
-//! Serialisation of messages between the page and its workers survives the way there.
+//! Messages between the page and its workers survive serialisation.
 
 #![cfg(target_arch = "wasm32")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]

@@ -55,12 +55,16 @@ pub(super) async fn import(
 
 /// Records a run whose lines are kept, unless another one of this browser has the same. Returns which one has them.
 async fn recorded(storage: &Storage, record: RunRecord) -> Result<String, StorageError> {
-    for other in storage.runs().await?.runs {
-        if other.server.is_none() && other.progress.rollouts == record.progress.rollouts {
-            let lines = storage.whole_lines(&record.id).await?;
-            let others = storage.whole_lines(&other.id).await?;
-            if others.numbered().eq(lines.numbered()) {
-                return Ok(other.id);
+    let runs = storage.runs().await?.runs.into_iter();
+    let alike = runs.filter(|other| other.server.is_none() && other.progress == record.progress);
+    let alike: Vec<String> = alike.map(|other| other.id).collect();
+    if !alike.is_empty() {
+        let lines = storage.whole_lines(&record.id).await?;
+        for other in alike {
+            // One that cannot be read is another.
+            let others = storage.whole_lines(&other).await;
+            if others.is_ok_and(|others| others.numbered().eq(lines.numbered())) {
+                return Ok(other);
             }
         }
     }

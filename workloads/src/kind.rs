@@ -29,7 +29,7 @@ pub struct Kind {
     pub own_agent: bool,
     /// Whether an example is one call of the agent: the prompt, then the message that the setting `user` is a template of.
     pub one_call: bool,
-    /// Whether the simulated models know what it asks of a model.
+    /// Whether simulated models can play everybody in it.
     pub simulated: bool,
     /// Whether it reads files that every study of it shares, too large to be brought along by each.
     pub shares_files: bool,

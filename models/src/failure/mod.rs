@@ -1,4 +1,4 @@
-//! Classification of failed tries: its kind, whether to try again, and what to tell the user.
+//! Classification of failed tries: their kind, whether to try again, and what to tell the user.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;

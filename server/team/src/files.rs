@@ -1,4 +1,4 @@
-//! Object storage of data files and checkpoints: a folder, or a bucket of an S3-compatible store.
+//! Storage of data files and checkpoints: a folder, or a bucket of an S3-compatible store.
 
 use std::fmt;
 use std::path::PathBuf;

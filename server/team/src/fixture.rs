@@ -1,4 +1,4 @@
-//! Fixtures of tests in several rooms.
+//! Fixtures of tests of several modules.
 
 use crate::store::{Actor, Millis};
 

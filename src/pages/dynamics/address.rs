@@ -14,9 +14,13 @@ pub(super) fn read(query: &ParamsMap) -> [Setting; 2] {
     for (letter, setting) in LETTERS.iter().zip(&mut settings) {
         let said = |key: &str| query.get(&format!("{letter}-{key}"));
         for knob in &KNOBS {
-            let [least, most, _] = knob.range;
+            let [least, most, step] = knob.range;
+            let is_on_slider = |value: &f64| {
+                let steps = (value - least) / step;
+                (least..=most).contains(value) && (steps - steps.round()).abs() < 1e-6
+            };
             let value = said(knob.key).and_then(|value| value.parse().ok());
-            if let Some(value) = value.filter(|value| (least..=most).contains(value)) {
+            if let Some(value) = value.filter(is_on_slider) {
                 (knob.write)(setting, value);
             }
         }
@@ -93,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_no_control_can_say_is_left_out() {
-        let wrong = "?A-beta=1e9&A-noise=NaN&A-best=0&B-step=none&B-cap=";
+        let wrong = "?A-beta=1e9&A-tools=0.75&A-noise=NaN&A-best=0&B-step=none&B-cap=";
         assert_eq!(read(&query(wrong)), SCENES[0].settings);
     }
 }

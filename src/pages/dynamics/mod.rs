@@ -28,9 +28,21 @@ use crate::components::page_title;
 #[component]
 pub fn DynamicsPage() -> impl IntoView {
     page_title(|| "Constraint dynamics".into());
-    let [a, b] = use_query_map().with_untracked(address::read);
+    let query = use_query_map();
+    let [a, b] = query.with_untracked(address::read);
     let (a, b) = (Side::new(LETTERS[0], a), Side::new(LETTERS[1], b));
     keep_in_address(a, b);
+    // Whoever follows a link to other settings, or goes back to them, stays on this page.
+    Effect::new(move |before: Option<()>| {
+        let settings = query.with(address::read);
+        if before.is_some() {
+            for (side, setting) in [a, b].into_iter().zip(settings) {
+                if side.setting.get_untracked() != setting {
+                    side.setting.set(setting);
+                }
+            }
+        }
+    });
     let playback = Playback::new([a, b]);
     provide_context(playback);
     let shown = Memo::new(move |_| playback.shown.get());

@@ -2,22 +2,21 @@
 
 use std::collections::BTreeSet;
 
+use capo_core::llm::Role;
+use capo_core::study::Study;
 use capo_models::serving;
 use leptos::prelude::*;
 use serde_json::Value;
 
-use super::draft::Draft;
 use super::form::Form;
-use super::measured::Measured;
+use super::preview::Preview;
 use crate::format::{self, NOTHING};
 use crate::studies;
 
 /// Tokens that an answer is taken to have before one was given, which is about 300 words.
 const ANSWER: f64 = 400.0;
-/// Bytes that a token stands for.
-const BYTES: f64 = 4.0;
-/// Rows whose length stands for that of all.
-const LOOKED_AT: usize = 100;
+/// Characters that a token stands for.
+const CHARACTERS: f64 = 4.0;
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,19 +166,15 @@ pub(super) fn together(forecasts: &[Value], times: u64) -> String {
 
 /// About how many dollars it takes to measure the seed prompt on so many examples, where each is one call of everybody who is
 /// asked; none where that is not so, where a price is unknown, and where there is nothing to pay.
-pub(super) fn of_pilot(draft: &Draft, measured: &Measured, examples: usize) -> Option<f64> {
-    let study = &draft.study;
+pub(super) fn of_pilot(study: &Study, roles: &[Role], rows: &Preview, examples: usize) -> Option<f64> {
     capo_workloads::of(&study.workload).filter(|kind| kind.one_call)?;
-    let files = draft.named_files();
-    let rows = files.values().flat_map(|text| text.lines().take(LOOKED_AT));
-    let (count, bytes) = rows.fold((0_usize, 0), |(count, bytes), row| (count + 1, bytes + row.len()));
-    let prompt = study.prompt.text.as_ref().map_or(0, String::len);
-    let read = (prompt as f64 + bytes as f64 / count.max(1) as f64) / BYTES;
+    let prompt = study.prompt.text.as_ref().map_or(0, |text| text.chars().count());
+    let read = (prompt as f64 + rows.characters as f64 / rows.count as f64) / CHARACTERS;
     let of_role = |role| {
         let price = studies::price(serving(role, &study.models)?.1)?;
         Some(read * price.input + ANSWER * price.output)
     };
-    let each: Option<f64> = measured.roles.iter().copied().map(of_role).sum();
+    let each: Option<f64> = roles.iter().copied().map(of_role).sum();
     each.map(|each| examples as f64 * each / 1e6)
         .filter(|usd| *usd > 0.0)
 }
@@ -231,6 +226,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::pages::study::draft::Draft;
 
     fn forecast() -> Value {
         json!({
@@ -270,12 +266,12 @@ mod tests {
     #[test]
     fn a_pilot_s_dollars_are_told_where_each_example_is_one_call_of_a_known_price() {
         let mut draft = Draft::new().unwrap();
-        let about = |draft: &Draft| {
-            let measured = Measured::of(&draft.study.workload, &draft.files, 0);
-            of_pilot(draft, &measured, 5)
-        };
+        // A cell may have several lines.
+        let row = format!("\"{}\n{}\",a\n", "x".repeat(60), "y".repeat(59));
+        let rows = Preview::of("rows.csv", &format!("question,a\n{}", row.repeat(11))).unwrap();
+        let about = |draft: &Draft| of_pilot(&draft.study, &[Role::Agent], &rows, 5);
         let with = |draft: &mut Draft, agent: Value| {
-            draft.study.models = [(capo_core::llm::Role::Agent, agent)].into_iter().collect();
+            draft.study.models = [(Role::Agent, agent)].into_iter().collect();
         };
         let priced = json!({ "provider": "openai", "model": "m", "price": { "input": 1.0, "output": 10.0 } });
         with(&mut draft, priced.clone());
@@ -285,14 +281,10 @@ mod tests {
             "how many calls a dialogue takes nobody knows"
         );
         draft.take_kind("table");
-        draft.study.workload.insert("data".into(), "rows.csv".into());
-        draft
-            .files
-            .insert("rows.csv".into(), "question,answer\n".repeat(400).into());
-        draft.study.prompt.text = Some("Add. ".repeat(57));
-        // 75 tokens are read and 400 written, five times.
+        draft.study.prompt.text = Some("x".repeat(278));
+        // 101 tokens are read and 400 written, five times.
         let usd = about(&draft).unwrap();
-        assert!((usd - 5.0 * (75.0 + 4000.0) / 1e6).abs() < 1e-9, "{usd}");
+        assert!((usd - 5.0 * (101.0 + 4000.0) / 1e6).abs() < 1e-9, "{usd}");
         with(&mut draft, json!({ "provider": "openai", "model": "a-new-one" }));
         assert_eq!(about(&draft), None);
         with(&mut draft, json!({ "provider": "simulated" }));

@@ -192,7 +192,7 @@ fn RoleRow(role: Role) -> impl IntoView {
         } else {
             let words = simulated.get()?;
             view! {
-                <Message what="Simulated models do not know these tasks." info=true>
+                <Message what="Simulated models are made for the help desk." info=true>
                     <span>{words}</span>
                 </Message>
             }

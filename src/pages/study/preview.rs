@@ -2,7 +2,11 @@
 //!
 //! What is wrong deep inside a file is found by the workload, which reads it whole.
 
+use leptos::prelude::*;
 use serde_json::{Map, Value};
+
+use super::form::Form;
+use super::place::Place;
 
 const SHOWN: usize = 5;
 
@@ -58,6 +62,23 @@ pub(super) fn is_journal(text: &str) -> bool {
 }
 
 impl Preview {
+    /// The rows that the form has, with their path; why they cannot be read.
+    pub(super) fn of_rows(form: Form) -> Memo<Option<Result<(String, Self), String>>> {
+        let path = form.memo(|study| Place::Workload.text(study, "data"));
+        // The draft changes with every key pressed anywhere, a file seldom: it is looked at anew then only.
+        let file = Memo::new(move |_| {
+            let path = path.get();
+            let text = form.draft.with(|draft| draft.files.get(&path).cloned())?;
+            Some((path, text))
+        });
+        Memo::new(move |_| {
+            file.with(|file| {
+                let (path, text) = file.as_ref()?;
+                Some(Self::of(path, text).map(|preview| (path.clone(), preview)))
+            })
+        })
+    }
+
     /// Looks at a file.
     ///
     /// # Errors

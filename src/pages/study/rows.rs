@@ -193,19 +193,7 @@ fn exclude(study: &mut Study, text: &str) {
 #[component]
 pub(super) fn Rows() -> impl IntoView {
     let form = expect_context::<Form>();
-    let path = form.memo(|study| Place::Workload.text(study, "data"));
-    // The draft changes with every key pressed anywhere, a file seldom: it is looked at anew then only.
-    let file = Memo::new(move |_| {
-        let path = path.get();
-        let text = form.draft.with(|draft| draft.files.get(&path).cloned())?;
-        Some((path, text))
-    });
-    let preview = Memo::new(move |_| {
-        file.with(|file| {
-            let (path, text) = file.as_ref()?;
-            Some(Preview::of(path, text).map(|preview| (path.clone(), preview)))
-        })
-    });
+    let preview = Preview::of_rows(form);
     let rows = move || match preview.get() {
         None => view! { <Drop/> }.into_any(),
         Some(Ok((path, preview))) => view! { <Taken path preview/> }.into_any(),

@@ -12,6 +12,7 @@ use super::field;
 use super::form::Form;
 use super::labels;
 use super::on_server::{OnServer, WhereToRun};
+use super::preview::Preview;
 use super::prices;
 use super::problem::Problem;
 use super::race::Race;
@@ -106,10 +107,13 @@ pub(super) fn Start() -> impl IntoView {
         let examples = form.measured.with(|measured| measured.optimize);
         if examples == 0 { PILOT } else { PILOT.min(examples) }
     });
+    let rows = Preview::of_rows(form);
     let dollars = Memo::new(move |_| {
-        let usd = form.draft.with(|draft| {
-            form.measured
-                .with(|measured| of_pilot(draft, measured, first.get()))
+        let roles = form.measured.with(|measured| measured.roles.clone());
+        let usd = rows.with(|rows| {
+            let (_, rows) = rows.as_ref()?.as_ref().ok()?;
+            form.draft
+                .with(|draft| of_pilot(&draft.study, &roles, rows, first.get()))
         });
         usd.map(|usd| format::dollars(Some(usd)))
     });
@@ -237,7 +241,7 @@ pub(super) fn new_run(
     pilot: Option<usize>,
 ) -> Result<NewRun, String> {
     Ok(NewRun {
-        name: format::label(&study.study.name),
+        name: format::capitalized(&study.study.name),
         method: study.study.method.clone(),
         about: studies::about(study),
         objective: study.objective.metric.clone(),

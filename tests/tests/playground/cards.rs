@@ -162,4 +162,12 @@ async fn marks_have_cards_from_which_two_prompts_are_pinned_and_compared() {
         "gave no child (it has no text between <prompt> and </prompt>)",
     )
     .await;
+    let linked = "return document.querySelector('#plate-A td a.id').pathname";
+    let linked = browser.js(linked).await;
+    browser.click_at("#plate-A td a.id").await;
+    browser
+        .until("the link is followed", async || {
+            browser.js("return location.pathname").await == linked
+        })
+        .await;
 }

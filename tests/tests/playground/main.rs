@@ -416,7 +416,13 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
     browser.choose("Journals to open", &study.journal()).await;
     browser.until_shown("Word problems").await;
     let run = "return location.pathname.split('/')[2] ?? null";
-    let opened = browser.js(run).await;
+    let mut opened = Value::Null;
+    browser
+        .until("it is opened", async || {
+            opened = browser.js(run).await;
+            opened.is_string()
+        })
+        .await;
     browser.click("Result").await;
     browser.until_shown(&best[..6]).await;
     assert!(!browser.text("main").await.contains("has correct"));
@@ -466,6 +472,11 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
         .until("it is opened again", async || browser.js(run).await == opened)
         .await;
     assert_eq!(journal(&browser).await, events, "its lines are kept once");
+    browser.go("/runs").await;
+    let listed = "return document.querySelectorAll('table.runs tbody tr').length";
+    browser
+        .until("one run is listed", async || browser.js(listed).await == 1)
+        .await;
 }
 
 #[tokio::test]

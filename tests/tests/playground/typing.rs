@@ -149,7 +149,7 @@ async fn an_address_and_a_key_are_typed_and_deleted_letter_by_letter() {
 #[tokio::test]
 async fn rows_with_a_question_reach_an_agent_of_one_s_own() {
     let browser = open("/study").await;
-    let simulated = "Simulated models do not know these tasks.";
+    let simulated = "Simulated models are made for the help desk.";
     browser.until_shown("Task agent").await;
     assert!(!browser.text("main").await.contains(simulated));
     browser.click("Tool agent over HTTP").await;

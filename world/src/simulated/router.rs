@@ -1,4 +1,4 @@
-//! Roles that requests ask the model to play, told from its text as a real model would.
+//! Roles that requests ask the model to play, told from the request's text as a real model would.
 //!
 //! Instructions stand at the beginning and the end of a message; what is quoted stands between.
 
