@@ -364,6 +364,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
     };
     refused(&place.run("treshold", "1", "out"), "did you mean `threshold`?");
     refused(&place.run("beta", "x", "out"), "`x` is no seed");
+    refused(&place.run("theory", "1", "out"), "--study is for experiments");
     refused(
         &place.run("beta", "18446744073709551615", "out"),
         "at most 10000 seeds",

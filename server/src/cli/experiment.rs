@@ -21,7 +21,7 @@ use super::{Outside, Prices};
 use crate::experiment::fresh::{Next, Truths, is_simulated};
 use crate::experiment::{
     DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Shipped,
-    Table, Trial, TrialError, Variant, drive, find, fresh, trials, write,
+    Table, Trial, TrialError, Variant, drive, find, fresh, theory, trials, write,
 };
 use crate::interrupt::Interrupts;
 use crate::progress::LogFormat;
@@ -42,9 +42,9 @@ pub(crate) struct ExperimentArgs {
     /// Variants to run, by the keys in names of journals [default: all of the experiment's].
     #[arg(long, value_name = "KEY,…", value_delimiter = ',')]
     variants: Vec<String>,
-    /// How many seeds (5), or which (0,3,7).
-    #[arg(long, default_value_t, value_name = "N|LIST")]
-    seeds: Seeds,
+    /// How many seeds (5), or which (0,3,7) [default: 5, of `theory` 100].
+    #[arg(long, value_name = "N|LIST")]
+    seeds: Option<Seeds>,
     /// Where journals, tables and plots go [default: runs/experiments/NAME].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -95,6 +95,8 @@ enum Chosen {
     /// A learned rewriter on other studies.
     #[cfg(feature = "train")]
     Transfer,
+    /// The bound on the duality gap, which needs no study.
+    Theory,
 }
 
 /// The names that only a program with the learned rewriter knows.
@@ -106,6 +108,7 @@ fn chosen(name: &str) -> Result<Chosen, ExperimentError> {
     match name {
         DCAPO => Ok(Chosen::Dcapo),
         TRANSFER => Ok(Chosen::Transfer),
+        theory::NAME => Ok(Chosen::Theory),
         name => find(name).map(Chosen::Varied),
     }
 }
@@ -118,6 +121,7 @@ fn chosen(name: &str) -> Result<Chosen, String> {
              build it with: cargo build --release -p capo-server --features train"
                 .into(),
         ),
+        theory::NAME => Ok(Chosen::Theory),
         name => find(name).map(Chosen::Varied).map_err(|error| error.to_string()),
     }
 }
@@ -127,6 +131,7 @@ fn catalogue() -> String {
     let mut lines = EXPERIMENTS
         .map(|experiment| line(experiment.name, experiment.title))
         .to_vec();
+    lines.push(line(theory::NAME, theory::TITLE));
     let needs = if cfg!(feature = "train") {
         ""
     } else {
@@ -159,7 +164,33 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
             args.without_variants(TRANSFER)?;
             transfer::run(args)
         }
+        Chosen::Theory => run_theory(args),
     }
+}
+
+fn run_theory(args: &ExperimentArgs) -> Result<Ending, Failure> {
+    args.without_rewriter(theory::NAME)?;
+    args.without_variants(theory::NAME)?;
+    for (option, is_given) in [("--study", !args.study.is_empty()), ("--dry-run", args.dry_run)] {
+        if is_given {
+            return Err(Failure::usage(format!(
+                "{option} is for experiments that run studies, and `{}` runs none; leave it out",
+                theory::NAME
+            )));
+        }
+    }
+    let seeds = args.seeds.clone().unwrap_or(Seeds::first(theory::SEEDS));
+    let searches = theory::run(&seeds);
+    let page =
+        theory::write(&args.out(theory::NAME), &searches).map_err(|error| Failure::new(error.to_string()))?;
+    let tables = theory::report(&searches).tables;
+    let text: Vec<String> = tables.iter().map(Table::markdown).collect();
+    print(&format!(
+        "{}\nTables and plots: {}\n",
+        text.join("\n"),
+        page.display()
+    ))?;
+    Ok(Ending::Done)
 }
 
 impl ExperimentArgs {
@@ -192,7 +223,6 @@ impl ExperimentArgs {
     }
 
     /// Refuses what only variants of a study take.
-    #[cfg(feature = "train")]
     fn without_variants(&self, experiment: &str) -> Result<(), Failure> {
         if self.variants.is_empty() {
             return Ok(());
@@ -200,6 +230,10 @@ impl ExperimentArgs {
         Err(Failure::usage(format!(
             "--variants is for experiments that vary a study, and `{experiment}` varies none; leave it out"
         )))
+    }
+
+    fn seeds(&self) -> Seeds {
+        self.seeds.clone().unwrap_or_default()
     }
 
     fn out(&self, experiment: &str) -> PathBuf {
@@ -213,7 +247,7 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
     let variants = experiment.variants_among(&base.study, &args.variants)?;
     let metrics = measured(&base, &variants)?;
     let out = args.out(experiment.name);
-    let trials = trials(experiment.name, &variants, &args.seeds, &out, args.same_split);
+    let trials = trials(experiment.name, &variants, &args.seeds(), &out, args.same_split);
     let prices = args.prices.table()?;
     let file = |trial: &Trial| StudyFile {
         study: trial.study(),

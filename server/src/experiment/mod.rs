@@ -30,6 +30,7 @@ mod sweep;
 mod table;
 #[cfg(test)]
 mod tests;
+pub mod theory;
 mod threshold;
 #[cfg(feature = "train")]
 pub mod transfer;

@@ -27,7 +27,7 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     let out = args.out(DCAPO);
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
     let say = |seed: u64, text: &str| warn(&format!("seed {seed}: {text}"));
-    let seeds = dcapo::run(&base, &plan, &args.seeds, jobs, &out, &say)?;
+    let seeds = dcapo::run(&base, &plan, &args.seeds(), jobs, &out, &say)?;
     let page = dcapo::write(&out, &base, &plan, &seeds).map_err(|error| Failure::new(error.to_string()))?;
     let tables = dcapo::report(&base, &plan, &seeds).tables;
     let text: Vec<String> = tables.iter().map(Table::markdown).collect();

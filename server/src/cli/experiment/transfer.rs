@@ -32,7 +32,7 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     let variants: Vec<Variant> = targets.iter().map(|target| target.variant.clone()).collect();
     let file = |trial: &Trial| target_file(&targets, trial);
     let out = args.out(TRANSFER);
-    let trials = trials(TRANSFER, &variants, &args.seeds, &out, args.same_split);
+    let trials = trials(TRANSFER, &variants, &args.seeds(), &out, args.same_split);
     // Whatever is wrong with a study, its workload or what a seed draws is said before anything is paid.
     for trial in &trials {
         file(trial).setup()?;

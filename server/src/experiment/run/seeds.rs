@@ -13,6 +13,11 @@ const MOST: usize = 10_000;
 pub struct Seeds(IndexSet<u64>);
 
 impl Seeds {
+    /// So many, from 0 on.
+    pub fn first(count: u64) -> Self {
+        Self((0..count).collect())
+    }
+
     /// The seeds, in the order given, without repeats.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.0.iter().copied()
@@ -21,7 +26,7 @@ impl Seeds {
 
 impl Default for Seeds {
     fn default() -> Self {
-        Self((0..5).collect())
+        Self::first(5)
     }
 }
 
