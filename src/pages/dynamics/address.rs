@@ -1,18 +1,16 @@
 //! Both settings as the page's address holds them: the values of the controls, by their ids, that differ from the first scene.
 
-use leptos_router::params::ParamsMap;
-
 use super::knobs::{KNOBS, MOST_AVERAGED, STEPS};
 use super::setting::{SCENES, Setting};
 
 /// The names of the two sides.
 pub(super) const LETTERS: [&str; 2] = ["A", "B"];
 
-/// The settings of an address; what cannot be set here is as in the first scene.
-pub(super) fn read(query: &ParamsMap) -> [Setting; 2] {
+/// The settings of an address, of which `query` gives each value by its key; what cannot be set here is as in the first scene.
+pub(super) fn read(query: impl Fn(&str) -> Option<String>) -> [Setting; 2] {
     let mut settings = SCENES[0].settings;
     for (letter, setting) in LETTERS.iter().zip(&mut settings) {
-        let said = |key: &str| query.get(&format!("{letter}-{key}"));
+        let said = |key: &str| query(&format!("{letter}-{key}"));
         for knob in &KNOBS {
             let [least, most, step] = knob.range;
             let is_on_slider = |value: &f64| {
@@ -63,12 +61,12 @@ pub(super) fn href(settings: [Setting; 2]) -> String {
 mod tests {
     use super::*;
 
-    fn query(href: &str) -> ParamsMap {
+    fn query(href: &str) -> impl Fn(&str) -> Option<String> {
         let (_, query) = href.split_once('?').unwrap_or_default();
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect()
+        move |wanted: &str| {
+            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            Some(pairs.find(|(key, _)| *key == wanted)?.1.to_owned())
+        }
     }
 
     #[test]
@@ -77,7 +75,7 @@ mod tests {
         assert_eq!(href(SCENES[2].settings), "/dynamics?B-requests=0.37&B-step=fixed");
         for scene in &SCENES {
             assert_eq!(
-                read(&query(&href(scene.settings))),
+                read(query(&href(scene.settings))),
                 scene.settings,
                 "{}",
                 scene.name
@@ -92,12 +90,12 @@ mod tests {
             },
             a,
         ];
-        assert_eq!(read(&query(&href(own))), own);
+        assert_eq!(read(query(&href(own))), own);
     }
 
     #[test]
     fn what_no_control_can_say_is_left_out() {
         let wrong = "?A-beta=1e9&A-tools=0.75&A-noise=NaN&A-best=0&B-step=none&B-cap=";
-        assert_eq!(read(&query(wrong)), SCENES[0].settings);
+        assert_eq!(read(query(wrong)), SCENES[0].settings);
     }
 }

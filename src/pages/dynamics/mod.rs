@@ -18,6 +18,7 @@ use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_navigate, use_query_map};
+use leptos_router::params::ParamsMap;
 
 use self::address::LETTERS;
 use self::side::{REST, Side, SidePlate};
@@ -29,12 +30,13 @@ use crate::components::page_title;
 pub fn DynamicsPage() -> impl IntoView {
     page_title(|| "Constraint dynamics".into());
     let query = use_query_map();
-    let [a, b] = query.with_untracked(address::read);
+    let read = |query: &ParamsMap| address::read(|key| query.get(key));
+    let [a, b] = query.with_untracked(read);
     let (a, b) = (Side::new(LETTERS[0], a), Side::new(LETTERS[1], b));
     keep_in_address(a, b);
     // Whoever follows a link to other settings, or goes back to them, stays on this page.
     Effect::new(move |before: Option<()>| {
-        let settings = query.with(address::read);
+        let settings = query.with(read);
         if before.is_some() {
             for (side, setting) in [a, b].into_iter().zip(settings) {
                 if side.setting.get_untracked() != setting {
