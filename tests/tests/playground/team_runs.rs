@@ -139,7 +139,8 @@ pub(crate) async fn start_with(browser: &Browser, field: &str, text: &str) {
 #[tokio::test]
 async fn a_run_on_the_server_is_watched_and_told_what_to_do() {
     let (_folder, server, ada, invitation) = team_of_ada().await;
-    start_there(&ada).await;
+    // The whole study, for it is to go on while two people look at it.
+    start_with(&ada, "Not before", "").await;
     let run = address(&ada).await;
     assert!(run.starts_with("/run/team-"), "{run}");
     ada.until_shown("running on the server").await;
