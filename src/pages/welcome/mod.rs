@@ -39,7 +39,7 @@ pub fn WelcomePage() -> impl IntoView {
                     <RunHelpDesk/>
                     <span class="note">
                         "Simulated models, no key needed." <br/>
-                        "Under a minute, $0.00, nothing leaves this tab."
+                        "About a minute, $0.00, nothing leaves this tab."
                     </span>
                 </div>
                 <ul class="ways">
