@@ -42,7 +42,7 @@ pub(crate) struct ExperimentArgs {
     /// Variants to run, by the keys in names of journals [default: all of the experiment's].
     #[arg(long, value_name = "KEY,…", value_delimiter = ',')]
     variants: Vec<String>,
-    /// How many seeds (5), or which (0,3,7) [default: 5, of `theory` 100].
+    /// How many seeds, or which (0,3,7) [default: 5, of `theory` 100].
     #[arg(long, value_name = "N|LIST")]
     seeds: Option<Seeds>,
     /// Where journals, tables and plots go [default: runs/experiments/NAME].
